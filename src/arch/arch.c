@@ -1,0 +1,32 @@
+#include "arch/arch.h"
+
+#include <string.h>
+
+static const struct arch *const arches[] = {&arch_x86_64, &arch_aarch64};
+
+const struct arch *arch_of_machine(uint16_t elf_machine)
+{
+	for (size_t i = 0; i < sizeof arches / sizeof arches[0]; i++)
+		if (arches[i]->elf_machine == elf_machine)
+			return arches[i];
+	return NULL;
+}
+
+const struct arch *arch_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof arches / sizeof arches[0]; i++)
+		if (strcmp(arches[i]->name, name) == 0)
+			return arches[i];
+	return NULL;
+}
+
+const struct arch *arch_host(void)
+{
+#if defined(__x86_64__)
+	return &arch_x86_64;
+#elif defined(__aarch64__)
+	return &arch_aarch64;
+#else
+#error "Stacker runs on x86_64 and aarch64"
+#endif
+}

@@ -1,0 +1,67 @@
+/*
+ * arch/arch: a CPU architecture as a value.
+ *
+ * One const table each for x86_64 and aarch64, both always built, so that either host can read the
+ * captures of the other. Sources: x86-64 psABI 1.0 (figure 3.36, DWARF register numbers), AADWARF64
+ * (DWARF for the Arm 64-bit Architecture), and the kernel's NT_PRSTATUS register sets
+ * (struct user_regs_struct, struct user_pt_regs).
+ */
+#ifndef STACKER_ARCH_ARCH_H
+#define STACKER_ARCH_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The larger of the two NT_PRSTATUS sets in 8-byte slots: aarch64 34, x86_64 27. */
+#define ARCH_SLOTS 34
+/* DWARF register numbers up to this are followed when unwinding (aarch64 needs 0..34). */
+#define ARCH_DWARF_REGS 40
+
+/* General registers as PTRACE_GETREGSET(NT_PRSTATUS) delivers them, slot by slot. */
+struct registers {
+	uint64_t at[ARCH_SLOTS];
+};
+
+struct arch_register {
+	const char *name;  /* as reports and captures name it: "RAX", "X0" */
+	uint8_t slot;      /* index into struct registers */
+	int8_t dwarf;      /* DWARF number, -1 when it has none that unwinding needs */
+};
+
+struct arch {
+	const char *name;      /* "x86_64", "aarch64": as uname -m */
+	uint16_t elf_machine;  /* EM_* */
+	size_t slot_count;     /* 8-byte slots of NT_PRSTATUS */
+	const struct arch_register *registers; /* in the order they are printed */
+	size_t register_count;
+	uint8_t pc_slot, sp_slot;
+	/* DWARF numbers. lr < 0: calls push the return address instead of setting a register. */
+	int8_t dwarf_pc, dwarf_sp, dwarf_fp, dwarf_lr;
+	uint32_t red_zone;     /* bytes below SP that a leaf function may use */
+	uint32_t syscall_slot; /* slot that tells a system call stop (ORIG_RAX), or slot_count */
+	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
+	uint64_t pc_align_mask;
+	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to
+	 * the interrupted thread's slot values; see arch/ARCH.c for the derivation. */
+	uint32_t sigframe_registers;      /* offset of the saved registers block from SP */
+	const int8_t *sigframe_slots;     /* slot of each saved 8-byte word, -1 unused */
+	size_t sigframe_words;
+	/* Machine code of the trampoline (mov NR_rt_sigreturn; syscall), to know one without CFI. */
+	const uint8_t *sigreturn_code;
+	size_t sigreturn_size;
+	/* A code pointer as it points, without pointer-authentication bits (`mask` from the kernel's
+	 * NT_ARM_PAC_MASK; 0: unknown, a default for 48-bit user addresses is used). */
+	uint64_t (*strip_pointer)(uint64_t va, uint64_t mask);
+};
+
+extern const struct arch arch_x86_64;
+extern const struct arch arch_aarch64;
+
+/* NULL when there is none. */
+const struct arch *arch_of_machine(uint16_t elf_machine);
+const struct arch *arch_named(const char *name);
+/* The architecture this program was built for. */
+const struct arch *arch_host(void);
+
+#endif

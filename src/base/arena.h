@@ -1,0 +1,63 @@
+/*
+ * base/arena: memory with a stage instead of an owner.
+ *
+ * Everything allocated from an arena lives until the arena is freed or reset. There are two by
+ * convention: `run` (snapshot, modules, report: to the end of the program) and `scratch` (one
+ * lookup, then reset). Out of memory ends the program with one line and exit status 1: nothing is
+ * allocated while a target is stopped. An arena must not be used by two threads at once.
+ */
+#ifndef STACKER_BASE_ARENA_H
+#define STACKER_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_chunk;
+
+struct arena {
+	struct arena_chunk *chunk; /* newest first; NULL when nothing was allocated yet */
+	uint8_t *next, *end;       /* free space of the newest chunk */
+};
+
+/* Zeroed memory for `count` items of `size` bytes, aligned for any type; never NULL, also for
+ * count 0. The product is checked for overflow. */
+void *arena_alloc(struct arena *arena, size_t count, size_t size)
+	__attribute__((alloc_size(2, 3), malloc, returns_nonnull));
+
+#define arena_new(arena, type) ((type *)arena_alloc((arena), 1, sizeof(type)))
+#define arena_array(arena, type, count) ((type *)arena_alloc((arena), (count), sizeof(type)))
+
+/* A copy of `len` bytes with a NUL after it. */
+char *arena_copy(struct arena *arena, const void *at, size_t len);
+char *arena_string(struct arena *arena, const char *s);
+char *arena_printf(struct arena *arena, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Gives everything back except one chunk kept for reuse / everything. */
+void arena_reset(struct arena *arena);
+void arena_free(struct arena *arena);
+
+/* Says `program: out of memory` and exits with 1. */
+void out_of_memory(void) __attribute__((noreturn));
+
+/*
+ * A growable array: `VEC(struct map) maps = {0};`, then `*vec_push(arena, &maps) = (...)`.
+ * It grows by doubling into the arena, so old copies stay until the arena goes: at most as much
+ * again as the array itself.
+ */
+#define VEC(type)                        \
+	struct {                         \
+		type *at;                \
+		size_t count, capacity;  \
+	}
+
+void *vec_grown(struct arena *arena, void *at, size_t count, size_t *capacity, size_t size);
+
+#define vec_push(arena, vec)                                                                  \
+	((vec)->at = (vec)->count < (vec)->capacity                                           \
+			     ? (vec)->at                                                      \
+			     : vec_grown((arena), (vec)->at, (vec)->count, &(vec)->capacity,  \
+					 sizeof *(vec)->at),                                  \
+	 &(vec)->at[(vec)->count++])
+
+#endif

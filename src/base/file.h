@@ -1,0 +1,51 @@
+/*
+ * base/file: files of other people, opened so that nothing can go wrong with them, and one output
+ * file that is either there whole or not at all.
+ */
+#ifndef STACKER_BASE_FILE_H
+#define STACKER_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+
+/* Closes a descriptor by scope: `SCOPED_FD int fd = ...`. */
+#define SCOPED_FD __attribute__((cleanup(fd_close_scoped)))
+void fd_close_scoped(int *fd);
+
+/* Opens a regular file for reading. FIFOs, devices and directories are refused without blocking
+ * on them (O_NONBLOCK, then fstat). Returns -1 with ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM
+ * or ERR_UNSUPPORTED (not a regular file). */
+int file_open(const char *path, struct err *e);
+
+/* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
+ * bytes. `name` is for messages only. */
+bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);
+bool file_map(const char *path, struct bytes *out, struct err *e);
+void file_unmap(struct bytes bytes);
+
+/* The whole text of a small or unsized file (/proc) in the arena, NUL-terminated (the NUL is not
+ * counted). At most `limit` bytes, else ERR_LIMIT. `at` is a directory descriptor or AT_FDCWD. */
+bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
+		   struct bytes *out, struct err *e);
+
+/*
+ * An output that appears whole or not at all. "-" is stdout. Any other path is written to a
+ * temporary file beside it (mode 0600) and renamed into place by output_commit; output_abandon
+ * removes it. A path that exists and is not a regular file (a FIFO, /dev/null) is written in place.
+ */
+struct output {
+	FILE *stream;
+	const char *path;   /* as the user gave it */
+	char *temporary;    /* NULL: written in place */
+};
+
+bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e);
+/* Flushes, checks every write for errors (full disk, closed pipe), renames. */
+bool output_commit(struct output *out, struct err *e);
+void output_abandon(struct output *out);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * elf/compress: contents that are stored compressed.
+ *
+ * SHF_COMPRESSED with an Elf64_Chdr (ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD), .zdebug_* ("ZLIB", 8
+ * bytes big-endian size, zlib stream), and the xz stream of .gnu_debugdata. The stated size is
+ * hostile input: it must be at most DECOMPRESS_RATIO_MAX times the input and at most
+ * DECOMPRESS_SIZE_MAX. Output memory comes from the arena.
+ */
+#ifndef STACKER_ELF_COMPRESS_H
+#define STACKER_ELF_COMPRESS_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+
+/* deflate cannot do better than 1032:1; zstd can, on runs, but debug sections reach about 20. */
+#define DECOMPRESS_RATIO_MAX 1100
+#define DECOMPRESS_SIZE_MAX (UINT64_C(16) << 30)
+
+bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
+		     struct err *e);
+bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
+		     struct err *e);
+/* The size is not stored where it could be trusted: grows as needed. */
+bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+/* SHF_COMPRESSED contents, header included. */
+bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+/* .zdebug_ contents, header included. */
+bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+
+#endif

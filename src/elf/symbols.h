@@ -1,0 +1,31 @@
+/*
+ * elf/symbols: walking .symtab and .dynsym (gABI "Symbol Table").
+ *
+ * .dynsym is found by its section header, or, in a file whose section headers are stripped, by
+ * PT_DYNAMIC (DT_SYMTAB, DT_STRTAB; counted by DT_HASH or DT_GNU_HASH).
+ */
+#ifndef STACKER_ELF_SYMBOLS_H
+#define STACKER_ELF_SYMBOLS_H
+
+#include "elf/elf.h"
+
+enum elf_symbols_which { ELF_SYMTAB, ELF_DYNSYM };
+
+struct elf_symbol {
+	const char *name; /* "" when out of bounds */
+	uint64_t ea, size;
+	uint8_t type, bind, visibility; /* STT_*, STB_*, STV_* */
+	uint16_t section;               /* SHN_* or section index */
+};
+
+struct elf_symbols {
+	struct reader entries;
+	struct bytes strings;
+};
+
+/* A walk over one table; an absent table gives a walk that is over at once. */
+struct elf_symbols elf_symbols(struct elf *elf, enum elf_symbols_which which);
+/* The next symbol; false at the end. The null symbol is skipped. */
+bool elf_symbols_next(struct elf_symbols *symbols, struct elf_symbol *out);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * module/module: one mapped image: which file it is, where it lies, its parts on demand.
+ *
+ * A module set is made once per run: from a live process (files were opened before the stop), or
+ * for a capture (files are searched by path, sysroot and --executable, and checked against the
+ * recorded build-id). A module whose file is missing or refused keeps a reason and still
+ * translates addresses by the recorded load bias: no frame is ever lost for want of a file.
+ *
+ * Load bias is per mapping: va - ea, computed from the PT_LOAD whose file part the mapping shows:
+ * bias = map.start - map.off + p_offset - p_vaddr (all modulo 2^64). Never "the first executable
+ * segment": lld, mold and BOLT lay files out with several.
+ */
+#ifndef STACKER_MODULE_MODULE_H
+#define STACKER_MODULE_MODULE_H
+
+#include "elf/elf.h"
+#include "snapshot/snapshot.h"
+
+struct module {
+	const char *path;        /* as reports name it */
+	const char *name;        /* last part of the path */
+	const char *file_path;   /* the file that was really read, or NULL */
+	const char *build_id;    /* recorded or read; NULL when unknown */
+	struct elf *elf;         /* NULL: no file; `why` says the reason */
+	const char *why;
+	bool has_load_bias;
+	uint64_t load_bias;      /* recorded, or of the first executable range */
+	bool is_executable;      /* the program itself */
+	void *cfi;               /* unwind/'s own, lazily made */
+	void *symbols;           /* symbol/'s own, lazily made */
+};
+
+/* A mapping of a module's file (or the vDSO). ea = va - bias. */
+struct module_range {
+	uint64_t start, end, bias;
+	struct module *module;
+	bool executable, writable;
+};
+
+struct modules {
+	struct arena *arena;
+	struct module *at;
+	size_t count;
+	struct module_range *ranges; /* by address, disjoint */
+	size_t range_count;
+};
+
+/* How to look for a module's file when there is no live process. */
+struct module_search {
+	const char *executable;  /* --executable, for the program itself; or NULL */
+	const char *sysroot;     /* put before every recorded path; or NULL */
+	bool any_build_id;       /* a file with another build-id is taken all the same */
+};
+
+/* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i], or -1
+ * with the reason in whys[i]. Descriptors stay the caller's. */
+void modules_open_live(struct modules *out, struct arena *arena, const struct snapshot *snapshot,
+		       const int *files, const char *const *whys);
+
+/* Modules of a capture. Files that cannot be used leave their reason in the module. False only
+ * when --executable was given and cannot be used at all: unreadable, not ELF, another architecture
+ * or another build-id (the text says which and the cure). */
+bool modules_open_offline(struct modules *out, struct arena *arena,
+			  const struct snapshot *snapshot, const struct module_search *search,
+			  struct err *e);
+
+/* A single file as a module with load bias 0 (addr2line). */
+bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e);
+
+/* The range that holds va, or NULL. O(log n). */
+const struct module_range *module_range_at(const struct modules *modules, uint64_t va);
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * snapshot/snapshot: one process at one instant, as plain data without behaviour.
+ *
+ * Made by process/ from a live process or by snapshot/capture_read from a capture file; all later
+ * stages are functions of it and run the same for both, also on a machine of the other
+ * architecture. Everything lives in the `run` arena of the program. Strings are bytes as the
+ * kernel gave them (no encoding is promised); NULL means "not known".
+ */
+#ifndef STACKER_SNAPSHOT_SNAPSHOT_H
+#define STACKER_SNAPSHOT_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "base/bytes.h"
+
+/* What a code address means, and so which address is looked up for it (pc_for_lookup). */
+enum pc_kind {
+	PC_EXACT,  /* the thread was interrupted here: this instruction comes next */
+	PC_RETURN, /* a call returns here: the call is the instruction before */
+};
+
+/* How the unwinder came to a frame. */
+#define FOUND_BY(X)                   \
+	X(REGISTERS, "registers")     \
+	X(CFI, "cfi")                 \
+	X(DEBUG_FRAME, "debug_frame") \
+	X(FRAME_POINTER, "fp")        \
+	X(LINK_REGISTER, "lr")        \
+	X(SIGNAL, "signal")           \
+	X(SCAN, "scan")               \
+	X(RECORDED, "recorded") /* a capture of elsewhere that does not say */
+enum found_by {
+#define X(id, text) FOUND_##id,
+	FOUND_BY(X)
+#undef X
+};
+
+/* Why a stack ends. The text is the vocabulary of reports and captures. */
+#define STOPS(X)                                                                     \
+	X(UNKNOWN, "unknown") /* a capture of elsewhere that does not say */         \
+	X(OUTERMOST, "outermost frame")                                              \
+	X(NO_REGISTERS, "no registers")                                              \
+	X(NO_MODULE, "no module at this address")                                    \
+	X(NO_CFI, "no unwind information")                                           \
+	X(BAD_CFI, "damaged unwind information")                                     \
+	X(NOT_CAPTURED, "outside the captured stack")                                \
+	X(UNREADABLE, "unreadable memory")                                           \
+	X(NOT_CODE, "return address is not code")                                    \
+	X(NO_PROGRESS, "no progress")                                                \
+	X(LIMIT, "frame limit")
+enum stop {
+#define X(id, text) STOP_##id,
+	STOPS(X)
+#undef X
+};
+
+/* NULL-free lookups between the enums and their texts; *_named returns false for unknown text. */
+const char *found_by_text(enum found_by found_by);
+bool found_by_named(const char *text, enum found_by *out);
+const char *stop_text(enum stop stop);
+bool stop_named(const char *text, enum stop *out);
+
+struct frame {
+	uint64_t pc;      /* as found, pointer-authentication bits stripped */
+	uint8_t kind;     /* enum pc_kind */
+	uint8_t found_by; /* enum found_by */
+};
+
+/* The address that names the frame: pc, or pc - 1 for a return address (a call may be the last
+ * instruction of its function). */
+static inline uint64_t pc_for_lookup(const struct frame *frame)
+{
+	return frame->kind == PC_RETURN && frame->pc ? frame->pc - 1 : frame->pc;
+}
+
+/* Innermost frame first. When `folded` frames were left out of the middle (a runaway recursion),
+ * they belong before frames[fold_at]. */
+struct stack {
+	struct frame *frames;
+	size_t count;
+	uint64_t folded;
+	size_t fold_at;
+	enum stop stop;
+	const char *stop_detail; /* module+0xOFF, address, option that widens it; or NULL */
+};
+
+/* One contiguous piece of memory copied while its thread was held. */
+struct memory_piece {
+	uint64_t va;
+	struct bytes bytes;
+};
+
+struct thread {
+	uint32_t tid;
+	const char *name;            /* comm */
+	char state;                  /* R, S, D, T, t, Z ... before the stop; 0: not known */
+	bool has_registers;
+	struct registers registers;
+	struct memory_piece *pieces; /* the used part of its stack first; may be none */
+	size_t piece_count;
+	uint64_t stack_missing;      /* bytes of the used stack that a limit cut off; 0: none */
+	struct stack stack;          /* filled by unwind/ or from the capture */
+	const char *left_out;        /* why it has no registers: "did not stop in 1s", ...; or NULL */
+	const char *wait_channel;    /* of threads that are left out, where readable */
+	const char *kernel_stack;
+	int64_t syscall;             /* number of the system call it is in; -1: none or not known */
+	uint64_t held_ns;            /* from its interrupt to its release; 0: not held */
+};
+
+/* One line of /proc/PID/maps. */
+struct map {
+	uint64_t start, end, off;
+	char permissions[5];         /* "r-xp" */
+	uint32_t device_major, device_minor;
+	uint64_t inode;
+	const char *path;            /* "" for anonymous; octal escapes undone */
+	bool deleted;                /* the kernel said " (deleted)", and it is not part of the name */
+	int32_t module;              /* index into modules, -1: none */
+};
+
+#define MAP_READABLE(map) ((map)->permissions[0] == 'r')
+#define MAP_WRITABLE(map) ((map)->permissions[1] == 'w')
+#define MAP_EXECUTABLE(map) ((map)->permissions[2] == 'x')
+
+/* One mapped ELF file, or the vDSO. */
+struct snapshot_module {
+	const char *path;      /* in the target's view; "[vdso]" for the vDSO */
+	const char *build_id;  /* lower-case hex, of the running image where readable; or NULL */
+	uint64_t start, end;   /* first mapping's start, last mapping's end */
+	bool has_load_bias;
+	uint64_t load_bias;    /* va - ea of its code */
+	bool is_executable;    /* the program itself */
+};
+
+enum capture_method { CAPTURE_PTRACE, CAPTURE_PTRACE_ROLLING, CAPTURE_BPF, CAPTURE_UNKNOWN };
+const char *capture_method_text(enum capture_method method);
+bool capture_method_named(const char *text, enum capture_method *out);
+
+/* What the capture did to the process, truthfully. */
+struct capture_facts {
+	enum capture_method method;
+	const char *method_note;     /* why it is not the better method, in one phrase; or NULL */
+	bool realtime;               /* the stop ran at raised priority */
+	uint64_t stopped_ns;         /* first interrupt to last release; 0: nothing was stopped */
+	uint64_t held_median_ns, held_longest_ns;
+	uint32_t threads_found, threads_stopped, threads_left_out;
+	uint64_t stack_bytes;        /* copied in all */
+	uint64_t stack_bytes_missing;
+};
+
+struct snapshot {
+	const struct arch *arch;
+	const char *stacker_version; /* of the program that captured */
+	const char *timestamp;       /* RFC 3339, UTC */
+	const char *hostname;
+	const char *kernel;          /* uname -r */
+	uint32_t pid;
+	const char *executable_path;
+	const char *const *arguments; /* argv */
+	size_t argument_count;
+	struct map *maps;            /* by address */
+	size_t map_count;
+	struct snapshot_module *modules;
+	size_t module_count;
+	struct thread *threads;      /* by tid; the main thread first */
+	size_t thread_count;
+	struct memory_piece vdso;    /* its image; len 0: none */
+	uint64_t pac_code_mask;      /* NT_ARM_PAC_MASK insn_mask; 0: none or not known */
+	struct capture_facts capture;
+};
+
+/* The map that holds va, or NULL. */
+const struct map *snapshot_map_at(const struct snapshot *snapshot, uint64_t va);
+
+#endif
