@@ -1,0 +1,202 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fd_close_scoped(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static enum err_kind kind_of_errno(int number)
+{
+	switch (number) {
+	case ENOENT:
+	case ENOTDIR:
+		return ERR_NOT_FOUND;
+	case EACCES:
+	case EPERM:
+		return ERR_PERMISSION;
+	default:
+		return ERR_SYSTEM;
+	}
+}
+
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int file_open(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0) {
+		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+		return -1;
+	}
+	if (!is_regular(fd)) {
+		close(fd);
+		err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", path);
+		return -1;
+	}
+	return fd;
+}
+
+bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e)
+{
+	struct stat st;
+	void *at;
+
+	if (fstat(fd, &st) != 0)
+		return err_set(e, ERR_SYSTEM, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", name);
+	*out = (struct bytes){NULL, 0};
+	if (st.st_size == 0)
+		return true;
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		return err_set(e, ERR_SYSTEM, "%s: mmap: %s", name, strerror(errno));
+	*out = (struct bytes){at, (size_t)st.st_size};
+	return true;
+}
+
+bool file_map(const char *path, struct bytes *out, struct err *e)
+{
+	SCOPED_FD int fd = file_open(path, e);
+
+	return fd >= 0 && file_map_fd(fd, path, out, e);
+}
+
+void file_unmap(struct bytes bytes)
+{
+	if (bytes.len)
+		munmap((void *)(uintptr_t)bytes.at, bytes.len);
+}
+
+bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
+		   struct bytes *out, struct err *e)
+{
+	SCOPED_FD int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	size_t capacity = 4096, len = 0;
+	char *text = arena_alloc(arena, capacity + 1, 1);
+
+	if (fd < 0)
+		return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+	for (;;) {
+		ssize_t got = read(fd, text + len, capacity - len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+		if (got == 0)
+			break;
+		len += (size_t)got;
+		if (len > limit)
+			return err_set(e, ERR_LIMIT, "%s: larger than %zu bytes", path, limit);
+		if (len == capacity) {
+			char *grown = arena_alloc(arena, capacity * 2 + 1, 1);
+
+			memcpy(grown, text, len);
+			text = grown;
+			capacity *= 2;
+		}
+	}
+	text[len] = '\0';
+	*out = (struct bytes){(const uint8_t *)text, len};
+	return true;
+}
+
+static bool output_open_in_place(struct output *out, struct err *e)
+{
+	int fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
+	out->stream = fdopen(fd, "w");
+	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
+}
+
+/* Beside the target, so that the rename stays on one file system. A symbolic link is followed by
+ * resolving it first: renaming over the link would replace it. */
+static bool output_open_temporary(struct output *out, struct arena *arena, struct err *e)
+{
+	int fd;
+
+	out->temporary = arena_printf(arena, "%s.XXXXXX", out->path);
+	fd = mkostemp(out->temporary, O_CLOEXEC);
+	if (fd < 0) {
+		out->temporary = NULL;
+		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
+	}
+	out->stream = fdopen(fd, "w");
+	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
+}
+
+bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e)
+{
+	struct stat st;
+	char *resolved;
+
+	*out = (struct output){.path = path};
+	if (strcmp(path, "-") == 0) {
+		out->stream = stdout;
+		return true;
+	}
+	if (stat(path, &st) == 0) {
+		if (S_ISDIR(st.st_mode))
+			return err_set(e, ERR_USAGE, "%s: is a directory", path);
+		if (!S_ISREG(st.st_mode))
+			return output_open_in_place(out, e);
+		resolved = realpath(path, NULL);
+		if (resolved) {
+			out->path = arena_string(arena, resolved);
+			free(resolved);
+		}
+	}
+	return output_open_temporary(out, arena, e);
+}
+
+bool output_commit(struct output *out, struct err *e)
+{
+	bool bad = fflush(out->stream) != 0 || ferror(out->stream);
+	int number = errno;
+
+	if (out->stream == stdout)
+		return !bad || err_set(e, ERR_SYSTEM, "writing stdout: %s", strerror(number));
+	if (fclose(out->stream) != 0 && !bad) {
+		bad = true;
+		number = errno;
+	}
+	out->stream = NULL;
+	if (!bad && out->temporary && rename(out->temporary, out->path) != 0) {
+		bad = true;
+		number = errno;
+	}
+	if (!bad) {
+		out->temporary = NULL;
+		return true;
+	}
+	output_abandon(out);
+	return err_set(e, ERR_SYSTEM, "writing %s: %s", out->path, strerror(number));
+}
+
+void output_abandon(struct output *out)
+{
+	if (out->stream && out->stream != stdout)
+		fclose(out->stream);
+	out->stream = NULL;
+	if (out->temporary)
+		unlink(out->temporary);
+	out->temporary = NULL;
+}
