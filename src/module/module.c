@@ -1,0 +1,248 @@
+/*
+ * Translating addresses of a process to addresses of files, and back to the file they came from.
+ *
+ * Every mapping of a module becomes a range with its own bias. The PT_LOAD that a mapping shows is
+ * found by file offset: the kernel maps whole pages, so a mapping [off, off + size) shows the
+ * segment whose own page-rounded file part overlaps it; where two segments share a page (lld,
+ * -z noseparate-code) the one with the mapping's permissions wins.
+ */
+#include "module/module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "module/find.h"
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static bool permissions_match(const struct elf_segment *s, const struct map *map)
+{
+	return (s->flags & PF_X ? 1 : 0) == (MAP_EXECUTABLE(map) ? 1 : 0) &&
+	       (s->flags & PF_W ? 1 : 0) == (MAP_WRITABLE(map) ? 1 : 0);
+}
+
+/* Where the mapping's own first byte would be if the segment began on it, compared with what the
+ * segment really covers: overlap of [off, off + size) with [s->off, s->off + file_size). */
+static bool segment_overlaps(const struct elf_segment *s, const struct map *map)
+{
+	uint64_t size = map->end - map->start;
+
+	return s->off < map->off + size && map->off < s->off + s->file_size;
+}
+
+/* RELRO and mprotect change permissions after loading, so a match is a preference only. */
+static const struct elf_segment *segment_shown(const struct elf *elf, const struct map *map)
+{
+	const struct elf_segment *best = NULL;
+
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || !segment_overlaps(s, map))
+			continue;
+		if (permissions_match(s, map))
+			return s;
+		if (!best)
+			best = s;
+	}
+	return best;
+}
+
+static bool bias_of(const struct module *module, const struct map *map, uint64_t *bias)
+{
+	const struct elf_segment *s = module->elf ? segment_shown(module->elf, map) : NULL;
+
+	if (s) {
+		*bias = map->start - map->off + s->off - s->ea;
+		return true;
+	}
+	*bias = module->load_bias;
+	return module->has_load_bias;
+}
+
+static void range_add(struct modules *set, struct module *module, const struct map *map)
+{
+	struct module_range *range = &set->ranges[set->range_count];
+	uint64_t bias;
+
+	if (!bias_of(module, map, &bias))
+		bias = map->start - map->off; /* file offsets are the best addresses left */
+	*range = (struct module_range){
+		.start = map->start,
+		.end = map->end,
+		.bias = bias,
+		.module = module,
+		.executable = MAP_EXECUTABLE(map),
+		.writable = MAP_WRITABLE(map),
+	};
+	set->range_count++;
+	if (module->elf && range->executable && !module->has_load_bias) {
+		module->load_bias = bias;
+		module->has_load_bias = true;
+	}
+}
+
+/* The vDSO is mapped from no file: its first byte is the ELF header, so its bias is where it lies
+ * minus the first PT_LOAD's address. */
+static void range_add_vdso(struct modules *set, struct module *module, const struct map *map)
+{
+	const struct elf_segment *s = module->elf ? elf_segment_of(module->elf, PT_LOAD) : NULL;
+
+	if (s && !module->has_load_bias) {
+		module->load_bias = map->start + s->off - s->ea;
+		module->has_load_bias = true;
+	}
+	set->ranges[set->range_count++] = (struct module_range){
+		.start = map->start,
+		.end = map->end,
+		.bias = module->has_load_bias ? module->load_bias : map->start,
+		.module = module,
+		.executable = MAP_EXECUTABLE(map),
+	};
+}
+
+static void ranges_make(struct modules *set, const struct snapshot *snapshot)
+{
+	set->ranges = arena_array(set->arena, struct module_range, snapshot->map_count);
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		const struct map *map = &snapshot->maps[i];
+
+		if (map->module < 0 || (size_t)map->module >= set->count)
+			continue;
+		if (strcmp(map->path, "[vdso]") == 0)
+			range_add_vdso(set, &set->at[map->module], map);
+		else
+			range_add(set, &set->at[map->module], map);
+	}
+}
+
+static void set_begin(struct modules *set, struct arena *arena, const struct snapshot *snapshot)
+{
+	*set = (struct modules){.arena = arena, .count = snapshot->module_count};
+	set->at = arena_array(arena, struct module, set->count);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct snapshot_module *record = &snapshot->modules[i];
+
+		set->at[i] = (struct module){
+			.path = record->path,
+			.name = last_part(record->path),
+			.build_id = record->build_id,
+			.has_load_bias = record->has_load_bias,
+			.load_bias = record->load_bias,
+			.is_executable = record->is_executable,
+		};
+	}
+}
+
+bool module_elf_open(struct module *module, struct arena *arena, struct bytes data,
+		     const char *file_path, struct err *e)
+{
+	struct elf *elf = arena_new(arena, struct elf);
+
+	if (!elf_open(elf, arena, data, file_path, e))
+		return false;
+	module->elf = elf;
+	module->file_path = file_path;
+	if (!module->build_id)
+		module->build_id = build_id_text(arena, elf->build_id);
+	return true;
+}
+
+static bool is_vdso(const struct module *module)
+{
+	return strcmp(module->path, "[vdso]") == 0;
+}
+
+static void vdso_open(struct module *module, struct arena *arena, const struct snapshot *snapshot)
+{
+	struct err e = {0};
+
+	if (snapshot->vdso.bytes.len == 0)
+		module->why = "its image is not in the capture";
+	else if (!module_elf_open(module, arena, snapshot->vdso.bytes, "[vdso]", &e))
+		module->why = arena_string(arena, e.text);
+}
+
+static void live_open(struct module *module, struct arena *arena, int fd,
+		      const struct snapshot *snapshot)
+{
+	struct err e = {0};
+	struct bytes data;
+
+	if (!file_map_fd(fd, module->path, &data, &e) ||
+	    !module_elf_open(module, arena, data, module->path, &e)) {
+		module->why = arena_string(arena, e.text);
+		return;
+	}
+	/* An image of another architecture or build gives wrong names and wrong rows: refused. */
+	if (!module_elf_fits(module, snapshot->arch, false, &e)) {
+		module->elf = NULL;
+		module->why = arena_string(arena, e.text);
+	}
+}
+
+void modules_open_live(struct modules *out, struct arena *arena, const struct snapshot *snapshot,
+		       const int *files, const char *const *whys)
+{
+	set_begin(out, arena, snapshot);
+	for (size_t i = 0; i < out->count; i++) {
+		struct module *module = &out->at[i];
+
+		if (is_vdso(module))
+			vdso_open(module, arena, snapshot);
+		else if (files[i] >= 0)
+			live_open(module, arena, files[i], snapshot);
+		else
+			module->why = whys[i];
+	}
+	ranges_make(out, snapshot);
+}
+
+bool modules_open_offline(struct modules *out, struct arena *arena,
+			  const struct snapshot *snapshot, const struct module_search *search,
+			  struct err *e)
+{
+	set_begin(out, arena, snapshot);
+	for (size_t i = 0; i < out->count; i++) {
+		struct module *module = &out->at[i];
+
+		if (is_vdso(module))
+			vdso_open(module, arena, snapshot);
+		else if (!module_find_file(module, arena, snapshot->arch, search, e))
+			return false;
+	}
+	ranges_make(out, snapshot);
+	return true;
+}
+
+bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e)
+{
+	struct bytes data;
+
+	*out = (struct module){.path = path, .name = last_part(path), .has_load_bias = true};
+	return file_map(path, &data, e) && module_elf_open(out, arena, data, path, e);
+}
+
+const struct module_range *module_range_at(const struct modules *modules, uint64_t va)
+{
+	size_t low = 0, high = modules->range_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (modules->ranges[middle].end <= va)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < modules->range_count && modules->ranges[low].start <= va)
+		return &modules->ranges[low];
+	return NULL;
+}
