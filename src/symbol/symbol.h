@@ -2,16 +2,31 @@
  * symbol/symbol: (module, address) -> function, inline chain, file and line.
  *
  * Sources, best first: DWARF of the module's file or its separate debug file (inlines, lines), the
- * symbol tables (.symtab, .dynsym, those of the separate debug file and of .gnu_debugdata).
+ * symbol tables (.symtab, .dynsym, those of the separate debug file and of .gnu_debugdata; which
+ * symbol names an address is symbol/symtab.h's ranking rule), and Go's own tables.
  * Works on sets of unique addresses, so that nothing is parsed twice.
+ *
+ * WHICH NAME WINS where DWARF and the symbol table both know one?
+ *   Inlined levels: DWARF, the only one that knows them.
+ *   The real function (the outermost level): the symbol table's, if a sized function covers the
+ *   address (rule 1), as llvm-symbolizer does: it is the name the program is linked by, `foo` and
+ *   `foo.cold` and `foo.constprop.0` are told apart, exported names win over internal ones, and a
+ *   name does not change when a debug file is installed. But where DWARF has a mangled linkage
+ *   name that the table also has at this very function, DWARF's: identical functions that the
+ *   linker folded into one (ICF) keep the name that goes with the line.
+ *   SYMBOL_NAMES_DEBUG (addr2line) turns this round, as binutils does: DWARF's name wherever it
+ *   has one; the table only for C++ and the like without a linkage name.
  */
 #ifndef STACKER_SYMBOL_SYMBOL_H
 #define STACKER_SYMBOL_SYMBOL_H
 
 #include "module/module.h"
 
+enum symbol_names { SYMBOL_NAMES_LINKER, SYMBOL_NAMES_DEBUG };
+
 struct symbol_options {
 	bool demangle;
+	enum symbol_names names;
 	const char *const *debug_directories; /* --debug-dir, searched first; NULL-terminated or NULL */
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
 };
@@ -36,7 +51,8 @@ struct symbolizer;
 
 struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_options *options);
 
-/* Answers all addresses of one module (any order, duplicates allowed). */
+/* Answers all addresses of one module (any order, duplicates allowed). Missing or damaged
+ * information costs no more than what it would have said. */
 void symbolize(struct symbolizer *symbolizer, struct module *module,
 	       struct symbol_answer *answers, size_t count);
 

@@ -1,0 +1,227 @@
+/*
+ * All three formats say how large their contents become, or can be made to expand without end;
+ * neither is believed. A stated size is checked against the two limits before memory is taken, and
+ * the data must then give exactly that many bytes, from exactly the bytes that are there: less,
+ * more, or something behind the end is damage, and damaged debugging information is worse than
+ * none.
+ */
+#include "elf/compress.h"
+
+#include <elf.h>
+#include <libdeflate.h>
+#include <lzma.h>
+#include <zstd.h>
+
+#ifndef ELFCOMPRESS_ZSTD /* younger than glibc 2.36 */
+#define ELFCOMPRESS_ZSTD 2
+#endif
+
+/* What an xz stream may make its decoder use: `xz -9` needs 65 MiB, .gnu_debugdata 9 MiB. */
+#define XZ_MEMORY_MAX (UINT64_C(128) << 20)
+#define XZ_FIRST_SIZE ((size_t)256 << 10)
+
+#define CHDR_SIZE 24   /* Elf64_Chdr: type, reserved, size, alignment */
+#define ZDEBUG_SIZE 12 /* "ZLIB" and a big-endian size */
+
+/* The most that `in` may become. */
+static uint64_t size_limit(struct bytes in)
+{
+	uint64_t by_ratio;
+
+	if (__builtin_mul_overflow((uint64_t)in.len, DECOMPRESS_RATIO_MAX, &by_ratio))
+		return DECOMPRESS_SIZE_MAX;
+	return by_ratio < DECOMPRESS_SIZE_MAX ? by_ratio : DECOMPRESS_SIZE_MAX;
+}
+
+static bool size_check(struct bytes in, uint64_t size, struct err *e)
+{
+	if (size <= size_limit(in))
+		return true;
+	return err_set(e, ERR_LIMIT, "states %llu bytes from %zu compressed ones",
+		       (unsigned long long)size, in.len);
+}
+
+static bool zlib_problem(enum libdeflate_result result, uint64_t size, struct err *e)
+{
+	if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
+		return err_set(e, ERR_FORMAT, "zlib data gives more than the stated %llu bytes",
+			       (unsigned long long)size);
+	return err_set(e, ERR_FORMAT, "damaged zlib data");
+}
+
+/* `ld -r` and others put compressed sections of the same name one behind the other, so that one
+ * section may hold several zlib streams. */
+static bool zlib_streams(struct libdeflate_decompressor *decompressor, struct bytes in,
+			 uint8_t *to, uint64_t size, struct err *e)
+{
+	uint64_t done = 0;
+
+	while (in.len && done < size) {
+		size_t used = 0, given = 0;
+		enum libdeflate_result result = libdeflate_zlib_decompress_ex(
+			decompressor, in.at, in.len, to + done, size - done, &used, &given);
+
+		if (result != LIBDEFLATE_SUCCESS)
+			return zlib_problem(result, size, e);
+		in = bytes_from(in, used);
+		done += given;
+	}
+	if (done < size)
+		return err_set(e, ERR_FORMAT, "zlib data gives %llu of the stated %llu bytes",
+			       (unsigned long long)done, (unsigned long long)size);
+	return in.len == 0 || err_set(e, ERR_FORMAT, "%zu bytes behind the zlib data", in.len);
+}
+
+bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
+		     struct err *e)
+{
+	struct libdeflate_decompressor *decompressor;
+	uint8_t *to;
+	bool good;
+
+	*out = (struct bytes){NULL, 0};
+	if (!size_check(in, size, e))
+		return false;
+	decompressor = libdeflate_alloc_decompressor();
+	if (!decompressor)
+		out_of_memory();
+	to = arena_alloc(arena, size, 1);
+	good = zlib_streams(decompressor, in, to, size, e);
+	libdeflate_free_decompressor(decompressor);
+	if (good && size)
+		*out = (struct bytes){to, size};
+	return good;
+}
+
+/* ZSTD_decompress reads frame after frame (skippable ones too) and refuses what is left over. */
+bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
+		     struct err *e)
+{
+	uint8_t *to;
+	size_t given;
+
+	*out = (struct bytes){NULL, 0};
+	if (!size_check(in, size, e))
+		return false;
+	to = arena_alloc(arena, size, 1);
+	given = ZSTD_decompress(to, size, in.at, in.len);
+	if (ZSTD_isError(given))
+		return err_set(e, ERR_FORMAT, "damaged zstd data: %s", ZSTD_getErrorName(given));
+	if (given != size)
+		return err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes", given,
+			       (unsigned long long)size);
+	if (size)
+		*out = (struct bytes){to, size};
+	return true;
+}
+
+static bool xz_problem(lzma_ret result, struct err *e)
+{
+	switch (result) {
+	case LZMA_MEM_ERROR:
+		out_of_memory();
+	case LZMA_MEMLIMIT_ERROR:
+		return err_set(e, ERR_LIMIT, "xz data needs more than %llu MiB to decompress",
+			       (unsigned long long)(XZ_MEMORY_MAX >> 20));
+	case LZMA_FORMAT_ERROR:
+		return err_set(e, ERR_FORMAT, "not xz data");
+	case LZMA_OPTIONS_ERROR:
+		return err_set(e, ERR_UNSUPPORTED, "xz data uses a filter that is not read");
+	case LZMA_BUF_ERROR:
+		return err_set(e, ERR_FORMAT, "xz data is cut short");
+	default:
+		return err_set(e, ERR_FORMAT, "damaged xz data");
+	}
+}
+
+/* Makes room for as much again; false at the limit. */
+static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *space, uint64_t limit)
+{
+	size_t size = space->len ? space->len * 2 : XZ_FIRST_SIZE;
+	uint8_t *grown;
+
+	if (space->len >= limit)
+		return false;
+	if (size > limit)
+		size = limit;
+	grown = arena_alloc(arena, size, 1);
+	if (space->len)
+		memcpy(grown, space->at, space->len);
+	stream->next_out = grown + space->len;
+	stream->avail_out = size - space->len;
+	*space = (struct bytes){grown, size};
+	return true;
+}
+
+static bool xz_run(struct arena *arena, lzma_stream *stream, uint64_t limit, struct bytes *out,
+		   struct err *e)
+{
+	struct bytes space = {NULL, 0};
+	lzma_ret result = LZMA_OK;
+
+	while (result == LZMA_OK) {
+		if (stream->avail_out == 0 && !xz_grow(arena, stream, &space, limit))
+			return err_set(e, ERR_LIMIT, "xz data gives more than %llu bytes",
+				       (unsigned long long)limit);
+		result = lzma_code(stream, LZMA_FINISH);
+	}
+	if (result != LZMA_STREAM_END)
+		return xz_problem(result, e);
+	*out = bytes_part(space, 0, stream->total_out);
+	return true;
+}
+
+bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
+{
+	lzma_stream stream = LZMA_STREAM_INIT;
+	lzma_ret result;
+	bool good;
+
+	*out = (struct bytes){NULL, 0};
+	/* CONCATENATED: several streams are one file, and what is neither stream nor padding is
+	 * damage. */
+	result = lzma_stream_decoder(&stream, XZ_MEMORY_MAX, LZMA_CONCATENATED);
+	if (result != LZMA_OK)
+		return xz_problem(result, e);
+	stream.next_in = in.at;
+	stream.avail_in = in.len;
+	good = xz_run(arena, &stream, size_limit(in), out, e);
+	lzma_end(&stream);
+	return good;
+}
+
+bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
+{
+	struct reader r = reader_over(in);
+	uint32_t type = read_u32(&r);
+	uint64_t size;
+
+	read_u32(&r); /* ch_reserved */
+	size = read_u64(&r);
+	read_u64(&r); /* ch_addralign */
+	*out = (struct bytes){NULL, 0};
+	if (!reader_ok(&r, "compression header", e))
+		return false;
+	switch (type) {
+	case ELFCOMPRESS_ZLIB:
+		return decompress_zlib(arena, bytes_from(in, CHDR_SIZE), size, out, e);
+	case ELFCOMPRESS_ZSTD:
+		return decompress_zstd(arena, bytes_from(in, CHDR_SIZE), size, out, e);
+	default:
+		return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
+	}
+}
+
+bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
+{
+	struct reader r = reader_over(in);
+	struct bytes magic = read_block(&r, 4);
+	uint64_t size = __builtin_bswap64(read_u64(&r));
+
+	*out = (struct bytes){NULL, 0};
+	if (!reader_ok(&r, "compression header", e))
+		return false;
+	if (memcmp(magic.at, "ZLIB", 4) != 0)
+		return err_set(e, ERR_FORMAT, "compression header without \"ZLIB\"");
+	return decompress_zlib(arena, bytes_from(in, ZDEBUG_SIZE), size, out, e);
+}

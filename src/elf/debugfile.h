@@ -1,0 +1,53 @@
+/*
+ * elf/debugfile: where the rest of a file is: its separate debug file and the companions of that.
+ *
+ * Every file is checked before it is given out, and a candidate that fails the check is remembered
+ * (`refused`) and the next place tried:
+ *   separate debug file  the build-id decides where the module has one; by .gnu_debuglink the CRC32
+ *                        of the whole file must be right too
+ *   dwz file             the build-id written in .gnu_debugaltlink (or .debug_sup)
+ *   .dwo                 the dwo_id in its unit header (DWARF 5; earlier ones keep it in a DIE)
+ *   .dwp                 the architecture only: units are found in it by their dwo_id
+ *
+ * Places, in this order; DIR is each --debug-dir, then SYSROOT/usr/lib/debug, then /usr/lib/debug:
+ *   1. DIR/.build-id/ab/cdef.debug
+ *   2. the name in .gnu_debuglink: beside the file, in .debug/ beside it, under SYSROOT likewise,
+ *      DIR + the file's directory, and flat in DIR
+ *   3. FILE.debug beside the file, DIR + the file's path, with and without .debug, and flat in
+ *      DIR: only when the build-id proves it
+ *   4. the cache that debuginfod's own client keeps: no network is used
+ */
+#ifndef STACKER_ELF_DEBUGFILE_H
+#define STACKER_ELF_DEBUGFILE_H
+
+#include "elf/elf.h"
+
+struct debugfiles {
+	struct arena *arena;            /* everything opened lives here */
+	const char *const *directories; /* --debug-dir, NULL-terminated; or NULL */
+	const char *sysroot;            /* or NULL */
+	const char *refused;            /* "debug file X refused: WHY" of the first one, or NULL */
+};
+
+/* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running, for
+ * SYSROOT and DIR; elf->name is where it was read. */
+struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char *path);
+
+/* The dwz file of `from` (a module or its debug file): `name` is absolute or relative to the real
+ * directory of `from`. NULL: none. */
+struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf *from,
+				     const char *name, struct bytes build_id);
+
+/* A .dwo by the skeleton's DW_AT_dwo_name and DW_AT_comp_dir (or NULL): as named, beside `elf`, and
+ * in every --debug-dir. */
+struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf, const char *name,
+			       const char *directory, uint64_t id);
+
+/* FILE.dwp beside `elf` (for X.debug also X.dwp), or in a --debug-dir. */
+struct elf *debugfile_find_dwp(struct debugfiles *files, const struct elf *elf);
+
+/* The little ELF file with further function symbols in .gnu_debugdata (Fedora's minidebuginfo), or
+ * NULL; `e` tells damage from absence (ERR_NONE). */
+struct elf *debugfile_embedded(struct elf *elf, struct err *e);
+
+#endif

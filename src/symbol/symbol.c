@@ -1,0 +1,288 @@
+/*
+ * A module's information is opened at its first question and kept in module->symbols. A batch of
+ * addresses is sorted and made unique, DWARF answers all of it in one go (unit by unit), and what
+ * it leaves open the symbol table fills in, address by address.
+ */
+#include "symbol/symbol.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dwarf/dwarf.h"
+#include "elf/debugfile.h"
+#include "symbol/names.h"
+#include "symbol/symtab.h"
+
+struct symbolizer {
+	struct arena *arena;
+	struct symbol_options options;
+	struct names names;
+};
+
+/* module->symbols */
+struct module_symbols {
+	struct module *module;
+	struct elf *debug;       /* separate debug file; or NULL */
+	struct elf *dwarf_elf;   /* the file `dwarf` reads: the module's own or `debug` */
+	struct dwarf *dwarf;     /* or NULL */
+	struct symtab *symtab;
+	struct debugfiles files;
+	struct dwarf_companions companions;
+	struct err embedded_problem;
+};
+
+struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_options *options)
+{
+	struct symbolizer *s = arena_new(arena, struct symbolizer);
+
+	s->arena = arena;
+	s->options = *options;
+	s->names.arena = arena;
+	return s;
+}
+
+/* ---- Opening ---- */
+
+static struct elf *open_dwo(void *context, const char *name, const char *directory, uint64_t id)
+{
+	struct module_symbols *m = context;
+
+	return debugfile_find_dwo(&m->files, m->module->elf, name, directory, id);
+}
+
+static struct elf *open_dwp(void *context)
+{
+	struct module_symbols *m = context;
+	struct elf *found = debugfile_find_dwp(&m->files, m->module->elf);
+
+	return found || !m->debug ? found : debugfile_find_dwp(&m->files, m->debug);
+}
+
+static struct elf *open_alternate(void *context, const char *name, struct bytes build_id)
+{
+	struct module_symbols *m = context;
+
+	return debugfile_find_alternate(&m->files, m->dwarf_elf, name, build_id);
+}
+
+static bool has_dwarf(const struct elf *elf)
+{
+	const struct elf_section *info = elf_section(elf, ".debug_info");
+
+	return info && info->type != SHT_NOBITS && info->size;
+}
+
+static void open_files(struct module_symbols *m, struct arena *arena)
+{
+	struct module *module = m->module;
+
+	m->dwarf_elf = module->elf;
+	if (!has_dwarf(module->elf)) {
+		m->debug = debugfile_find(&m->files, module->elf, module->path);
+		if (m->debug && has_dwarf(m->debug))
+			m->dwarf_elf = m->debug;
+	}
+	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
+	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
+	m->symtab = symtab_new(arena, &(struct symtab_sources){
+					      .module = module->elf,
+					      .embedded = debugfile_embedded(module->elf,
+									     &m->embedded_problem),
+					      .debug = m->debug,
+				      });
+}
+
+static struct module_symbols *symbols_of(struct symbolizer *s, struct module *module)
+{
+	struct module_symbols *m = module->symbols;
+
+	if (m || !module->elf)
+		return m;
+	m = arena_new(s->arena, struct module_symbols);
+	m->module = module;
+	m->files = (struct debugfiles){
+		.arena = s->arena,
+		.directories = s->options.debug_directories,
+		.sysroot = s->options.sysroot,
+	};
+	open_files(m, s->arena);
+	module->symbols = m;
+	return m;
+}
+
+/* ---- Names ---- */
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
+}
+
+static const char *dwarf_name(const struct dwarf_frame *frame)
+{
+	return frame->linkage_name ? frame->linkage_name : frame->name;
+}
+
+/* DWARF 5, 7.12: languages whose functions are linked by the name they have in the source. */
+static bool is_c_like(uint16_t language)
+{
+	static const uint16_t plain[] = {
+		0x01 /* C89 */,	      0x02 /* C */,   0x0c /* C99 */,	    0x1d /* C11 */,
+		0x05 /* Cobol74 */,   0x06,	      0x07 /* Fortran77 */, 0x09 /* Pascal83 */,
+		0x8001 /* assembler */
+	};
+
+	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+		if (plain[i] == language)
+			return true;
+	return false;
+}
+
+/* "WHICH NAME WINS" in symbol.h, for the real function. `symbol` is NULL where the table has none. */
+static bool table_wins(const struct symbolizer *s, const struct module_symbols *m,
+		       const struct dwarf_frame *frame, const struct symtab_symbol *symbol)
+{
+	if (!symbol)
+		return false;
+	if (!dwarf_name(frame))
+		return true;
+	if (s->options.names == SYMBOL_NAMES_DEBUG)
+		return !frame->linkage_name && !is_c_like(frame->language) &&
+		       symbol->ea == frame->function_ea;
+	if (frame->linkage_name && is_mangled(frame->linkage_name) &&
+	    symtab_has(m->symtab, symbol->ea, frame->linkage_name))
+		return false;
+	return symbol->is_function;
+}
+
+static const char *shown(struct symbolizer *s, const char *name)
+{
+	return name && s->options.demangle ? names_demangled(&s->names, name) : name;
+}
+
+/* ---- Answers ---- */
+
+static struct symbol_frame frame_of_dwarf(struct symbolizer *s, const struct dwarf_frame *from)
+{
+	return (struct symbol_frame){
+		.function = from->linkage_name ? shown(s, from->linkage_name) : from->name,
+		.function_ea = from->function_ea,
+		.has_function_ea = from->function_ea != 0,
+		.file = from->file,
+		.line = from->line,
+		.column = from->column,
+		.inlined = from->inlined,
+	};
+}
+
+static void name_by_table(struct symbolizer *s, struct symbol_frame *frame,
+			  const struct symtab_symbol *symbol)
+{
+	frame->function = shown(s, symbol->name);
+	frame->function_ea = symbol->ea;
+	frame->has_function_ea = true;
+}
+
+static void answer_by_dwarf(struct symbolizer *s, struct module_symbols *m,
+			    const struct dwarf_answer *from, const struct symtab_symbol *symbol,
+			    struct symbol_answer *to)
+{
+	size_t last = from->frame_count - 1;
+
+	to->frames = arena_array(s->arena, struct symbol_frame, from->frame_count);
+	to->frame_count = from->frame_count;
+	for (size_t i = 0; i <= last; i++)
+		to->frames[i] = frame_of_dwarf(s, &from->frames[i]);
+	if (table_wins(s, m, &from->frames[last], symbol))
+		name_by_table(s, &to->frames[last], symbol);
+}
+
+static void answer_by_table(struct symbolizer *s, const struct symtab_symbol *symbol,
+			    struct symbol_answer *to)
+{
+	to->frames = arena_new(s->arena, struct symbol_frame);
+	to->frame_count = 1;
+	name_by_table(s, to->frames, symbol);
+}
+
+static void answer(struct symbolizer *s, struct module_symbols *m, const struct dwarf_answer *dwarf,
+		   struct symbol_answer *to)
+{
+	struct symtab_symbol found;
+	const struct symtab_symbol *symbol = symtab_find(m->symtab, to->ea, &found) ? &found : NULL;
+
+	if (dwarf->frame_count)
+		answer_by_dwarf(s, m, dwarf, symbol, to);
+	else if (symbol)
+		answer_by_table(s, symbol, to);
+}
+
+static int compare_asked(const void *left, const void *right)
+{
+	const struct symbol_answer *a = *(struct symbol_answer *const *)left;
+	const struct symbol_answer *b = *(struct symbol_answer *const *)right;
+
+	return a->ea < b->ea ? -1 : a->ea > b->ea;
+}
+
+/* The answers by address. */
+static struct symbol_answer **sorted(struct arena *scratch, struct symbol_answer *answers,
+				     size_t count)
+{
+	struct symbol_answer **order = arena_array(scratch, struct symbol_answer *, count);
+
+	for (size_t i = 0; i < count; i++) {
+		answers[i].frames = NULL;
+		answers[i].frame_count = 0;
+		order[i] = &answers[i];
+	}
+	qsort(order, count, sizeof(struct symbol_answer *), compare_asked);
+	return order;
+}
+
+void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer *answers,
+	       size_t count)
+{
+	struct module_symbols *m = symbols_of(s, module);
+	struct arena scratch = {0};
+	struct symbol_answer **order = sorted(&scratch, answers, count);
+	struct dwarf_answer *unique = arena_array(&scratch, struct dwarf_answer, count);
+	size_t unique_count = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || order[i]->ea != order[i - 1]->ea)
+			unique[unique_count++].ea = order[i]->ea;
+	if (m && m->dwarf)
+		dwarf_lookup(m->dwarf, unique, unique_count);
+	for (size_t i = 0, u = 0; m && i < count; i++) {
+		if (i && order[i]->ea == order[i - 1]->ea) {
+			*order[i] = *order[i - 1];
+			continue;
+		}
+		answer(s, m, &unique[u++], order[i]);
+	}
+	arena_free(&scratch);
+}
+
+static const char *no_debug_information(struct symbolizer *s, const struct module *module)
+{
+	if (!module->build_id)
+		return "no debug information";
+	return arena_printf(s->arena, "no debug information (build-id %s)", module->build_id);
+}
+
+const char *symbolizer_note(struct symbolizer *s, const struct module *module)
+{
+	const struct module_symbols *m = module->symbols;
+	const char *problem;
+
+	if (!m)
+		return module->why;
+	problem = m->dwarf ? dwarf_problem(m->dwarf) : NULL;
+	if (m->files.refused)
+		return m->files.refused;
+	if (problem)
+		return problem;
+	if (m->embedded_problem.kind)
+		return m->embedded_problem.text;
+	return m->dwarf ? NULL : no_debug_information(s, module);
+}

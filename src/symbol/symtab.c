@@ -1,0 +1,380 @@
+/*
+ * How it is made: all candidates go into one array, sorted by address and, at one address, from
+ * worst to best. A sweep over it turns each of the two classes (sized functions; the rest) into
+ * disjoint spans, every span owned by the symbol that wins there. The sweep keeps a stack of the
+ * symbols that are open: the last one opened wins until it ends, then the one below takes over, as
+ * far as it reaches. So a look-up is one binary search, however symbols nest or overlap.
+ */
+#include "symbol/symtab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/symbols.h"
+#include "symbol/function_starts.h"
+
+/* Aliases at one address that symtab_has looks through: libc has up to a dozen. */
+#define ALIASES_MAX 256
+
+struct candidate {
+	uint64_t ea, end;
+	const char *name;
+	uint32_t order;   /* of reading: a later table is a better one */
+	uint8_t bind;     /* 2 global, 1 weak, 0 local */
+	bool is_function; /* sized STT_FUNC: rule 1 */
+	bool sized;
+};
+
+struct span {
+	uint64_t start, end;
+	uint32_t owner; /* index of a candidate */
+};
+
+struct spans {
+	struct span *at;
+	size_t count;
+};
+
+struct symtab {
+	struct arena *arena;
+	struct candidate *candidates; /* by address, at one address from worst to best */
+	size_t count;
+	struct spans functions, others;
+};
+
+/* ---- Collecting ---- */
+
+struct collector {
+	struct arena *arena;
+	const struct elf *elf; /* the one being read */
+	VEC(struct candidate) found;
+};
+
+/* Sections that lie beyond the numbering (SHN_XINDEX) or were stripped count by their segment. */
+static bool place_of(const struct elf *elf, const struct elf_symbol *symbol, uint64_t *end,
+		     bool *executable)
+{
+	const struct elf_segment *segment;
+
+	if (symbol->section < elf->section_count) {
+		const struct elf_section *s = &elf->sections[symbol->section];
+
+		*end = s->ea + s->size;
+		*executable = s->flags & SHF_EXECINSTR;
+		return s->flags & SHF_ALLOC && symbol->ea >= s->ea && symbol->ea < *end;
+	}
+	segment = elf_segment_at(elf, symbol->ea);
+	if (!segment)
+		return false;
+	*end = segment->ea + segment->mem_size;
+	*executable = segment->flags & PF_X;
+	return true;
+}
+
+static bool is_noise(const char *name)
+{
+	return !name[0] || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
+}
+
+static uint8_t bind_rank(uint8_t bind)
+{
+	switch (bind) {
+	case STB_GLOBAL:
+	case STB_GNU_UNIQUE:
+		return 2;
+	case STB_WEAK:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void collect(struct collector *c, const struct elf_symbol *symbol)
+{
+	uint64_t end = 0;
+	bool executable = false, function = symbol->type == STT_FUNC;
+
+	if (!function && symbol->type != STT_GNU_IFUNC && symbol->type != STT_NOTYPE)
+		return;
+	if (symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||
+	    symbol->section == SHN_COMMON || is_noise(symbol->name) ||
+	    !place_of(c->elf, symbol, &end, &executable) || !executable)
+		return;
+	/* No symbol reaches beyond its section: a size that says so is wrong. */
+	if (symbol->size && symbol->size < end - symbol->ea)
+		end = symbol->ea + symbol->size;
+	*vec_push(c->arena, &c->found) = (struct candidate){
+		.ea = symbol->ea,
+		.end = end,
+		.name = symbol->name,
+		.order = (uint32_t)c->found.count,
+		.bind = bind_rank(symbol->bind),
+		.is_function = function && symbol->size,
+		.sized = symbol->size != 0,
+	};
+}
+
+static void collect_table(struct collector *c, struct elf *elf, enum elf_symbols_which which)
+{
+	struct elf_symbols symbols;
+	struct elf_symbol symbol;
+
+	if (!elf)
+		return;
+	c->elf = elf;
+	symbols = elf_symbols(elf, which);
+	while (c->found.count < UINT32_MAX && elf_symbols_next(&symbols, &symbol))
+		collect(c, &symbol);
+}
+
+/* ---- Order ---- */
+
+static size_t leading_underscores(const char *name)
+{
+	return strspn(name, "_");
+}
+
+/* From worst to best, at one address. */
+static int compare_at_one_address(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+	size_t under_a, under_b;
+
+	if (a->bind != b->bind)
+		return a->bind < b->bind ? -1 : 1;
+	if (a->end != b->end)
+		return a->end < b->end ? -1 : 1;
+	under_a = leading_underscores(a->name);
+	under_b = leading_underscores(b->name);
+	if (under_a != under_b)
+		return under_a > under_b ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* One pass of a stable radix sort, by the byte at `shift`. */
+static void sort_by_byte(const struct candidate *from, struct candidate *to, size_t count,
+			 unsigned shift)
+{
+	size_t starts[257] = {0};
+
+	for (size_t i = 0; i < count; i++)
+		starts[((from[i].ea >> shift) & 255) + 1]++;
+	for (size_t b = 0; b < 256; b++)
+		starts[b + 1] += starts[b];
+	for (size_t i = 0; i < count; i++)
+		to[starts[(from[i].ea >> shift) & 255]++] = from[i];
+}
+
+/* Addresses of one file differ in three or four bytes: as many passes over the array, where a
+ * comparing sort of a libjvm needs seventeen. */
+static void sort_by_address(struct arena *arena, struct candidate **at, size_t count)
+{
+	struct candidate *from = *at, *to = arena_array(arena, struct candidate, count), *swap;
+	uint64_t differ = 0;
+
+	for (size_t i = 1; i < count; i++)
+		differ |= from[i].ea ^ from[0].ea;
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		if (!((differ >> shift) & 255))
+			continue;
+		sort_by_byte(from, to, count, shift);
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	*at = from;
+}
+
+static size_t run_end(const struct candidate *at, size_t count, size_t begin)
+{
+	size_t end = begin + 1;
+
+	while (end < count && at[end].ea == at[begin].ea)
+		end++;
+	return end;
+}
+
+static void sort_runs(struct candidate *at, size_t count)
+{
+	for (size_t begin = 0, end; begin < count; begin = end) {
+		end = run_end(at, count, begin);
+		if (end - begin > 1)
+			qsort(at + begin, end - begin, sizeof *at, compare_at_one_address);
+	}
+}
+
+/* Rule 2: what has no size ends where the next symbol or the next known function begins. */
+static void bound_unsized(struct candidate *at, size_t count, const struct function_starts *starts)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t end = count, begin; end > 0; end = begin) {
+		begin = end - 1;
+		while (begin > 0 && at[begin - 1].ea == at[end - 1].ea)
+			begin--;
+		for (size_t i = begin; i < end; i++) {
+			uint64_t start;
+
+			if (at[i].sized)
+				continue;
+			start = function_start_above(starts, at[i].ea);
+			at[i].end = at[i].end < next ? at[i].end : next;
+			at[i].end = at[i].end < start ? at[i].end : start;
+		}
+		next = at[begin].ea;
+	}
+}
+
+/* ---- The sweep ---- */
+
+struct sweep {
+	const struct candidate *candidates;
+	struct spans *spans;
+	uint32_t *open; /* stack */
+	size_t depth;
+	uint64_t at; /* everything below is decided */
+};
+
+static void emit(struct sweep *s, uint64_t end)
+{
+	uint32_t owner = s->open[s->depth - 1];
+
+	if (s->at < end)
+		s->spans->at[s->spans->count++] = (struct span){s->at, end, owner};
+	s->at = s->at < end ? end : s->at;
+}
+
+/* Decides everything below `ea`. */
+static void sweep_to(struct sweep *s, uint64_t ea)
+{
+	while (s->depth && s->candidates[s->open[s->depth - 1]].end <= ea) {
+		emit(s, s->candidates[s->open[s->depth - 1]].end);
+		s->depth--;
+	}
+	if (s->depth)
+		emit(s, ea);
+	s->at = ea;
+}
+
+/* Every symbol opens at most one span and closes at most one: twice the count is enough. */
+static void spans_make(struct symtab *t, struct arena *scratch, bool functions, struct spans *spans)
+{
+	struct sweep s = {.candidates = t->candidates, .spans = spans};
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		count += t->candidates[i].is_function == functions;
+	spans->at = arena_array(t->arena, struct span, 2 * count);
+	s.open = arena_array(scratch, uint32_t, count);
+	for (size_t i = 0; i < t->count; i++) {
+		if (t->candidates[i].is_function != functions)
+			continue;
+		sweep_to(&s, t->candidates[i].ea);
+		s.open[s.depth++] = (uint32_t)i;
+	}
+	sweep_to(&s, UINT64_MAX);
+}
+
+struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources)
+{
+	struct symtab *t = arena_new(arena, struct symtab);
+	struct function_starts starts = {0};
+	struct arena scratch = {0};
+	struct collector c = {.arena = &scratch};
+	struct candidate *sorted;
+
+	collect_table(&c, sources->module, ELF_DYNSYM);
+	collect_table(&c, sources->embedded, ELF_SYMTAB);
+	collect_table(&c, sources->module, ELF_SYMTAB);
+	collect_table(&c, sources->debug, ELF_SYMTAB);
+	if (sources->module)
+		starts = function_starts(sources->module);
+	t->arena = arena;
+	t->count = c.found.count;
+	t->candidates = arena_array(arena, struct candidate, t->count);
+	sorted = c.found.at;
+	sort_by_address(&scratch, &sorted, t->count);
+	sort_runs(sorted, t->count);
+	bound_unsized(sorted, t->count, &starts);
+	if (t->count)
+		memcpy(t->candidates, sorted, t->count * sizeof *sorted);
+	spans_make(t, &scratch, true, &t->functions);
+	spans_make(t, &scratch, false, &t->others);
+	arena_free(&scratch);
+	return t;
+}
+
+/* ---- Look-up ---- */
+
+static const struct span *span_at(const struct spans *spans, uint64_t ea)
+{
+	size_t low = 0, high = spans->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans->at[middle].end <= ea)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < spans->count && spans->at[low].start <= ea ? &spans->at[low] : NULL;
+}
+
+/* "memcpy@@GLIBC_2.14" -> "memcpy" */
+static const char *without_version(struct arena *arena, const char *name)
+{
+	const char *at = strchr(name, '@');
+
+	return at && at != name ? arena_copy(arena, name, (size_t)(at - name)) : name;
+}
+
+bool symtab_find(struct symtab *t, uint64_t ea, struct symtab_symbol *out)
+{
+	const struct span *span = span_at(&t->functions, ea);
+	const struct candidate *owner;
+
+	if (!span)
+		span = span_at(&t->others, ea);
+	if (!span)
+		return false;
+	owner = &t->candidates[span->owner];
+	*out = (struct symtab_symbol){
+		.name = without_version(t->arena, owner->name),
+		.ea = owner->ea,
+		.size = owner->sized ? owner->end - owner->ea : 0,
+		.is_function = owner->is_function,
+	};
+	return true;
+}
+
+static bool same_name(const char *symbol, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(symbol, name, len) == 0 && (symbol[len] == '\0' || symbol[len] == '@');
+}
+
+bool symtab_has(const struct symtab *t, uint64_t ea, const char *name)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->candidates[middle].ea < ea)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t end = low + ALIASES_MAX;
+	     low < t->count && low < end && t->candidates[low].ea == ea; low++)
+		if (same_name(t->candidates[low].name, name))
+			return true;
+	return false;
+}
+
+size_t symtab_count(const struct symtab *t)
+{
+	return t->count;
+}
