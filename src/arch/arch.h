@@ -38,6 +38,7 @@ struct arch {
 	uint8_t pc_slot, sp_slot;
 	/* DWARF numbers. lr < 0: calls push the return address instead of setting a register. */
 	int8_t dwarf_pc, dwarf_sp, dwarf_fp, dwarf_lr;
+	bool has_pac;          /* return addresses may carry pointer-authentication bits */
 	uint32_t red_zone;     /* bytes below SP that a leaf function may use */
 	uint32_t syscall_slot; /* slot that tells a system call stop (ORIG_RAX), or slot_count */
 	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
@@ -45,6 +46,7 @@ struct arch {
 	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to
 	 * the interrupted thread's slot values; see arch/ARCH.c for the derivation. */
 	uint32_t sigframe_registers;      /* offset of the saved registers block from SP */
+	uint32_t sigframe_stack;          /* offset of uc_stack {ss_sp, ss_flags, ss_size} */
 	const int8_t *sigframe_slots;     /* slot of each saved 8-byte word, -1 unused */
 	size_t sigframe_words;
 	/* Machine code of the trampoline (mov NR_rt_sigreturn; syscall), to know one without CFI. */

@@ -58,6 +58,7 @@ const struct arch arch_x86_64 = {
 	.syscall_slot = ORIG_RAX,
 	.pc_align_mask = 0,
 	.sigframe_registers = 40,
+	.sigframe_stack = 16,
 	.sigframe_slots = sigframe_slots,
 	.sigframe_words = sizeof sigframe_slots,
 	.sigreturn_code = sigreturn_code,

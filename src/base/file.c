@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -117,6 +118,26 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 	return true;
 }
 
+/* What a signal handler has to remove; one output is open at a time. */
+static const char *volatile unfinished;
+
+static void unfinished_remove(int number)
+{
+	if (unfinished)
+		unlink(unfinished);
+	raise(number); /* SA_RESETHAND: the default action now */
+}
+
+void output_guard_signals(void)
+{
+	struct sigaction action = {.sa_handler = unfinished_remove,
+				   .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
 static bool output_open_in_place(struct output *out, struct err *e)
 {
 	int fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -139,6 +160,7 @@ static bool output_open_temporary(struct output *out, struct arena *arena, struc
 		out->temporary = NULL;
 		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
 	}
+	unfinished = out->temporary;
 	out->stream = fdopen(fd, "w");
 	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
 }
@@ -184,6 +206,7 @@ bool output_commit(struct output *out, struct err *e)
 		number = errno;
 	}
 	if (!bad) {
+		unfinished = NULL;
 		out->temporary = NULL;
 		return true;
 	}
@@ -196,6 +219,7 @@ void output_abandon(struct output *out)
 	if (out->stream && out->stream != stdout)
 		fclose(out->stream);
 	out->stream = NULL;
+	unfinished = NULL;
 	if (out->temporary)
 		unlink(out->temporary);
 	out->temporary = NULL;

@@ -48,4 +48,8 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 bool output_commit(struct output *out, struct err *e);
 void output_abandon(struct output *out);
 
+/* From now on SIGINT, SIGTERM and SIGHUP remove the temporary file of the output that is open, and
+ * then end the program as they would have. */
+void output_guard_signals(void);
+
 #endif

@@ -1,0 +1,78 @@
+/*
+ * stacker capture: the first phase. Writes the unwound stacks, and tells how to go on.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/pipeline.h"
+#include "snapshot/capture_file.h"
+
+/* The words of a command line that a shell takes back unchanged. */
+static void word_print(FILE *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=./:,@%";
+
+	if (*word && word[strspn(word, plain)] == '\0') {
+		fputs(word, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *word; word++) {
+		if (*word == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*word, out);
+	}
+	fputc('\'', out);
+}
+
+static void next_step_print(FILE *out, const struct snapshot *snapshot, const char *path)
+{
+	const char *executable = snapshot->executable_path;
+
+	for (size_t i = 0; i < snapshot->module_count; i++)
+		if (snapshot->modules[i].is_executable)
+			executable = snapshot->modules[i].path;
+	fputs("Symbolize it with:\n  stacker symbolize --input ", out);
+	word_print(out, path);
+	if (executable) {
+		fputs(" --executable ", out);
+		word_print(out, executable);
+	}
+	fputc('\n', out);
+}
+
+int capture_run(struct arena *arena, const struct options *options)
+{
+	struct capture_options writing = {.with_stacks = options->with_stacks};
+	struct report_options printing = {0};
+	struct snapshot snapshot;
+	struct modules modules;
+	struct output out;
+	struct err e = {0};
+	FILE *talk;
+
+	if (!options->output) {
+		err_set(&e, ERR_USAGE, "where to? --output FILE (- is stdout)");
+		return fail(&e);
+	}
+	/* Before the target is touched: a place that cannot be written costs it nothing. */
+	if (!output_open(&out, arena, options->output, &e))
+		return fail(&e);
+	if (!pipeline_capture(arena, options, &snapshot, &modules, &e) ||
+	    !capture_write(out.stream, &snapshot, &writing, &e)) {
+		output_abandon(&out);
+		return fail(&e);
+	}
+	if (!output_commit(&out, &e))
+		return fail(&e);
+	if (!options->quiet) {
+		talk = strcmp(options->output, "-") == 0 ? stderr : stdout;
+		report_print_head(talk, &snapshot, &printing);
+		if (talk == stdout)
+			next_step_print(talk, &snapshot, options->output);
+	}
+	return snapshot_is_partial(&snapshot) ? EXIT_PARTIAL : EXIT_COMPLETE;
+}

@@ -1,0 +1,91 @@
+/*
+ * cli/cli: commands and options as tables.
+ *
+ * A command is thin: options in, one call into the pipeline, a printer. Commands return the exit
+ * status. Only this room prints diagnostics.
+ */
+#ifndef STACKER_CLI_CLI_H
+#define STACKER_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum exit_status {
+	EXIT_COMPLETE = 0,
+	EXIT_NOTHING = 1, /* nothing could be done */
+	EXIT_USAGE = 2,
+	EXIT_PARTIAL = 3, /* some thread or module was left out; the report says which */
+};
+
+#define LIST_MAX 64 /* --debug-dir and --tid may be given this often */
+
+struct text_list {
+	const char *at[LIST_MAX + 1]; /* NULL-terminated */
+	size_t count;
+};
+
+/* Everything any command can be told. */
+struct options {
+	uint32_t pid;
+	struct text_list tids;
+	const char *input, *output, *executable, *sysroot;
+	struct text_list debug_directories;
+	const char *format;          /* "text" or "json" */
+	uint64_t timeout_ms, stack_limit, max_frames;
+	bool no_registers, no_maps, quiet, verbose, no_demangle, no_realtime, with_stacks;
+	bool any_build_id, help, version;
+	/* addr2line */
+	bool addresses, functions, inlines, demangle, pretty, basenames;
+	const char *const *arguments; /* what is not an option */
+	size_t argument_count;
+};
+
+/* Which commands take an option: one bit each. */
+enum command_bit {
+	FOR_CAPTURE = 1,
+	FOR_SYMBOLIZE = 2,
+	FOR_ONEPHASE = 4,
+	FOR_ADDR2LINE = 8,
+	FOR_NONE = 16, /* before or without a command */
+	FOR_REPORT = FOR_SYMBOLIZE | FOR_ONEPHASE,
+	FOR_LIVE = FOR_CAPTURE | FOR_ONEPHASE,
+	FOR_ALL = 31,
+};
+
+struct command {
+	const char *name;
+	unsigned bit;
+	const char *usage;   /* after "stacker NAME" */
+	const char *summary; /* one line */
+	int (*run)(struct arena *arena, const struct options *options);
+};
+
+int capture_run(struct arena *arena, const struct options *options);
+int symbolize_run(struct arena *arena, const struct options *options);
+int onephase_run(struct arena *arena, const struct options *options);
+int addr2line_run(struct arena *arena, const struct options *options);
+
+/* The command of that name, or NULL. */
+const struct command *command_named(const char *name);
+
+/* Reads the arguments of one command (NULL: none yet) by the table. ERR_USAGE with what is wrong
+ * and, for a misspelt option, the nearest one. */
+bool options_parse(struct options *out, struct arena *arena, const struct command *command,
+		   int argc, char **argv, struct err *e);
+
+/* Help for one command, or for all with NULL, on stdout. */
+void help_print(const struct command *command);
+
+/* "stacker: TEXT" on stderr; control characters are made harmless. */
+void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Says the error and returns the exit status that fits its kind. */
+int fail(const struct err *e);
+
+/* A line of progress on stderr when that is a terminal and not --quiet; NULL wipes it. */
+void progress(const struct options *options, const char *text);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * The table of commands, and how the command line speaks to the person before it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const struct command commands[] = {
+	{"capture", FOR_CAPTURE, "--pid PID --output FILE",
+	 "Captures registers and stacks of all threads into a JSON file.", capture_run},
+	{"symbolize", FOR_SYMBOLIZE, "--input FILE [--executable EXE]",
+	 "Turns a capture into functions, files and lines.", symbolize_run},
+	{"onephase", FOR_ONEPHASE, "--pid PID", "Captures and symbolizes in one go.", onephase_run},
+	{"addr2line", FOR_ADDR2LINE, "-e FILE [-afiCps] [ADDR...]",
+	 "Turns addresses of a file into functions and lines.", addr2line_run},
+};
+
+const struct command *command_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+void complain(const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	/* Names in the text may come from a hostile process or file. */
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	fprintf(stderr, "stacker: %s\n", text);
+}
+
+int fail(const struct err *e)
+{
+	complain("%s", e->text);
+	if (e->kind == ERR_USAGE)
+		return EXIT_USAGE;
+	return EXIT_NOTHING;
+}
+
+void progress(const struct options *options, const char *text)
+{
+	if (options->quiet || !isatty(STDERR_FILENO))
+		return;
+	if (text)
+		fprintf(stderr, "\r\033[K%.60s ...", text);
+	else
+		fputs("\r\033[K", stderr);
+	fflush(stderr);
+}

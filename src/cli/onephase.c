@@ -1,0 +1,16 @@
+/*
+ * stacker onephase: capture, unwind, symbolize and print without a file in between.
+ */
+#include "cli/pipeline.h"
+
+int onephase_run(struct arena *arena, const struct options *options)
+{
+	struct report_options printing = report_options_of(options);
+	struct snapshot snapshot;
+	struct modules modules;
+	struct err e = {0};
+
+	if (!pipeline_capture(arena, options, &snapshot, &modules, &e))
+		return fail(&e);
+	return pipeline_print(arena, options, &snapshot, &modules, &printing);
+}

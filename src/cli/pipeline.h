@@ -1,0 +1,37 @@
+/*
+ * cli/pipeline: the stages put together. Commands differ only in where the snapshot comes from and
+ * which half of the pipeline they run.
+ */
+#ifndef STACKER_CLI_PIPELINE_H
+#define STACKER_CLI_PIPELINE_H
+
+#include "cli/cli.h"
+#include "module/module.h"
+#include "output/report.h"
+#include "process/process.h"
+
+/* Live process -> snapshot with unwound stacks, and its modules. `pid` comes from --pid or the
+ * only argument. The caller closes nothing. */
+bool pipeline_capture(struct arena *arena, const struct options *options,
+		      struct snapshot *snapshot, struct modules *modules, struct err *e);
+
+/* Stacks -> names. Every distinct address is looked up once. */
+void pipeline_report(struct arena *arena, const struct options *options,
+		     const struct snapshot *snapshot, struct modules *modules,
+		     struct report *report);
+
+/* Were threads left out, or were files of modules missing that hold frames of the stacks? */
+bool snapshot_is_partial(const struct snapshot *snapshot);
+
+/* The pid of --pid or of the only argument; ERR_USAGE when there is none or both. */
+bool pid_option(const struct options *options, uint32_t *pid, struct err *e);
+
+/* What the printers are to show. */
+struct report_options report_options_of(const struct options *options);
+
+/* Prints the report in the wanted format to --output (default stdout). Returns the exit status. */
+int pipeline_print(struct arena *arena, const struct options *options,
+		   const struct snapshot *snapshot, struct modules *modules,
+		   const struct report_options *printing);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * stacker symbolize: a capture file, perhaps of another machine and architecture, becomes a report.
+ */
+#include "base/file.h"
+#include "cli/pipeline.h"
+#include "snapshot/capture_file.h"
+#include "unwind/unwind.h"
+
+/* Raw stacks let this machine unwind again, with whatever better information it has. */
+static void unwind_again(struct arena *arena, struct snapshot *snapshot, struct modules *modules)
+{
+	struct unwind_options unwinding = {0};
+	struct unwinder *unwinder = unwinder_new(arena, snapshot, modules, &unwinding);
+
+	for (size_t i = 0; i < snapshot->thread_count; i++) {
+		struct thread *thread = &snapshot->threads[i];
+		struct stack recorded = thread->stack;
+
+		if (!thread->has_registers || !thread->piece_count)
+			continue;
+		unwind_thread(unwinder, thread);
+		/* Files missing here may have been there at the capture. */
+		if (thread->stack.count + thread->stack.folded < recorded.count + recorded.folded)
+			thread->stack = recorded;
+	}
+}
+
+int symbolize_run(struct arena *arena, const struct options *options)
+{
+	struct module_search search = {
+		.executable = options->executable,
+		.sysroot = options->sysroot,
+		.any_build_id = options->any_build_id,
+	};
+	struct report_options printing = report_options_of(options);
+	struct snapshot snapshot;
+	struct modules modules;
+	struct bytes text;
+	struct err e = {0};
+
+	if (!options->input)
+		err_set(&e, ERR_USAGE, "which capture? --input FILE");
+	else if (options->argument_count)
+		err_set(&e, ERR_USAGE, "what is '%s'? see stacker symbolize --help",
+			options->arguments[0]);
+	if (e.kind != ERR_NONE)
+		return fail(&e);
+	progress(options, "reading the capture");
+	if (!file_map(options->input, &text, &e) ||
+	    !capture_read(arena, text, options->input, &snapshot, &e) ||
+	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
+		progress(options, NULL);
+		return fail(&e);
+	}
+	unwind_again(arena, &snapshot, &modules);
+	printing.from_capture = true;
+	printing.capture_name = options->input;
+	return pipeline_print(arena, options, &snapshot, &modules, &printing);
+}

@@ -1,0 +1,90 @@
+/*
+ * stacker: dispatch to a command, exit status.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/cli.h"
+
+static int usage_error(const struct command *command, const struct err *e)
+{
+	complain("%s", e->text);
+	fprintf(stderr, "Try 'stacker %s%s--help'.\n", command ? command->name : "",
+		command ? " " : "");
+	return EXIT_USAGE;
+}
+
+static int version_print(void)
+{
+	puts("stacker " STACKER_VERSION "\n"
+	     "capture: ptrace\n"
+	     "License: MIT");
+	return EXIT_COMPLETE;
+}
+
+static bool is_number(const char *word)
+{
+	size_t digits = strspn(word, "0123456789");
+
+	return digits && word[digits] == '\0';
+}
+
+/* The command word is the first one; `stacker PID ...` is `stacker onephase --pid PID ...`. */
+static const struct command *command_find(int *argc, char ***argv)
+{
+	const struct command *command = NULL;
+
+	if (*argc == 0)
+		return NULL;
+	if (is_number((*argv)[0]))
+		return command_named("onephase"); /* takes the number as its argument */
+	command = command_named((*argv)[0]);
+	if (command) {
+		(*argc)--;
+		(*argv)++;
+	}
+	return command;
+}
+
+static int run(struct arena *arena, int argc, char **argv)
+{
+	const struct command *command = command_find(&argc, &argv);
+	struct options options;
+	struct err e = {0};
+
+	if (!options_parse(&options, arena, command, argc, argv, &e))
+		return usage_error(command, &e);
+	if (options.version)
+		return version_print();
+	if (options.help) {
+		help_print(command);
+		return EXIT_COMPLETE;
+	}
+	if (!command && options.argument_count) {
+		err_set(&e, ERR_USAGE, "unknown command '%s'", options.arguments[0]);
+		return usage_error(NULL, &e);
+	}
+	if (!command) {
+		err_set(&e, ERR_USAGE, "a command is missing");
+		return usage_error(NULL, &e);
+	}
+	return command->run(arena, &options);
+}
+
+int main(int argc, char **argv)
+{
+	struct arena arena = {0};
+	int status;
+
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
+	output_guard_signals();
+	status = run(&arena, argc - 1, argv + 1);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		complain("writing stdout failed");
+		status = EXIT_NOTHING;
+	}
+	arena_free(&arena);
+	return status;
+}

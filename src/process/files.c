@@ -1,0 +1,258 @@
+#include "process/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "elf/elf.h"
+
+#define PAGE 4096
+#define VDSO_MAX ((uint64_t)1 << 20)
+
+static bool same_file(const struct map *a, const struct map *b)
+{
+	return a->inode == b->inode && a->device_minor == b->device_minor &&
+	       a->device_major == b->device_major && a->deleted == b->deleted &&
+	       strcmp(a->path, b->path) == 0;
+}
+
+static bool is_vdso(const struct map *map)
+{
+	return strcmp(map->path, "[vdso]") == 0;
+}
+
+typedef VEC(const struct map *) map_list;
+
+/* The module a map belongs to, by the first map of each; -1 when it is new. Neighbours usually
+ * belong together, so the newest module is tried first. */
+static int32_t module_of(const map_list *firsts, const struct map *map)
+{
+	for (size_t i = firsts->count; i-- > 0;)
+		if (same_file(firsts->at[i], map))
+			return (int32_t)i;
+	return -1;
+}
+
+static void maps_group(struct snapshot *snapshot, struct arena *arena, map_list *firsts)
+{
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		struct map *map = &snapshot->maps[i];
+
+		if (!is_vdso(map) && (!MAP_EXECUTABLE(map) || map->inode == 0))
+			continue;
+		map->module = module_of(firsts, map);
+		if (map->module < 0) {
+			map->module = (int32_t)firsts->count;
+			*vec_push(arena, firsts) = map;
+		}
+	}
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		struct map *map = &snapshot->maps[i];
+
+		if (map->module < 0 && map->inode != 0)
+			map->module = module_of(firsts, map);
+	}
+}
+
+static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
+{
+	struct iovec local = {to, size}, remote = {(void *)(uintptr_t)va, size};
+	ssize_t got = process_vm_readv((pid_t)pid, &local, 1, &remote, 1, 0);
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+/* The build-id of the running image: its first page holds the headers and, nearly always, the
+ * note. What lies outside it is left unknown. */
+static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_t va)
+{
+	uint8_t *page = arena_alloc(arena, PAGE, 1);
+	struct elf elf;
+
+	if (memory_read(pid, va, page, PAGE) != PAGE ||
+	    !elf_open(&elf, arena, (struct bytes){page, PAGE}, "", NULL))
+		return NULL;
+	return build_id_text(arena, elf.build_id);
+}
+
+/* Opens a regular file for reading without ever opening anything else. */
+static int regular_open(int dir, const char *path, struct stat *st)
+{
+	SCOPED_FD int handle = openat(dir, path, O_PATH | O_CLOEXEC);
+	char self[40];
+
+	if (handle < 0 || fstat(handle, st) != 0)
+		return -1;
+	if (!S_ISREG(st->st_mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static const char *path_in_root(struct arena *arena, const struct map *map, const char *suffix)
+{
+	return arena_printf(arena, "root%s%s", map->path, suffix);
+}
+
+/* Does the opened file have the build-id that is in memory? */
+static bool build_id_equal(struct arena *arena, int fd, const char *build_id)
+{
+	struct bytes data;
+	struct elf elf;
+	const char *have = NULL;
+
+	if (!build_id || !file_map_fd(fd, "", &data, NULL))
+		return false;
+	if (elf_open(&elf, arena, data, "", NULL))
+		have = build_id_text(arena, elf.build_id);
+	file_unmap(data);
+	return have && strcmp(have, build_id) == 0;
+}
+
+/* Overlay and btrfs file systems show other device and inode numbers in maps than in stat. */
+static bool is_the_mapped_file(struct arena *arena, const struct map *map, int fd,
+			       const struct stat *st, const char *build_id)
+{
+	return (st->st_ino == map->inode && major(st->st_dev) == map->device_major &&
+		minor(st->st_dev) == map->device_minor) ||
+	       build_id_equal(arena, fd, build_id);
+}
+
+static int open_checked(struct arena *arena, const struct process *process, const char *path,
+			const struct map *map, const char *build_id)
+{
+	struct stat st;
+	int fd = regular_open(process->dir, path, &st);
+
+	if (fd >= 0 && !is_the_mapped_file(arena, map, fd, &st, build_id)) {
+		close(fd);
+		errno = ESTALE;
+		return -1;
+	}
+	return fd;
+}
+
+static int module_file_open(struct arena *arena, const struct process *process,
+			    const struct map *map, const struct snapshot_module *module,
+			    const char **why)
+{
+	char name[64];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof name, "map_files/%jx-%jx", (uintmax_t)map->start,
+		 (uintmax_t)map->end);
+	fd = regular_open(process->dir, name, &st);
+	if (fd >= 0)
+		return fd;
+	if (errno == EINVAL) {
+		*why = "not a regular file";
+		return -1;
+	}
+	fd = open_checked(arena, process, path_in_root(arena, map, ""), map, module->build_id);
+	if (fd >= 0)
+		return fd;
+	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
+	if (module->is_executable)
+		fd = regular_open(process->dir, "exe", &st);
+	return fd;
+}
+
+/* A file may really be called "x (deleted)": then that name leads to the mapped inode. */
+static void deleted_check(struct arena *arena, const struct process *process, struct map *map)
+{
+	struct stat st;
+
+	if (map->deleted && map->path[0] == '/' &&
+	    fstatat(process->dir, path_in_root(arena, map, " (deleted)"), &st, 0) == 0 &&
+	    st.st_ino == map->inode) {
+		map->path = arena_printf(arena, "%s (deleted)", map->path);
+		map->deleted = false;
+	}
+}
+
+static bool is_executable(const struct process *process, const struct snapshot *snapshot,
+			  const struct map *map)
+{
+	struct stat st;
+
+	if (fstatat(process->dir, "exe", &st, 0) == 0 && st.st_ino == map->inode)
+		return true;
+	return snapshot->executable_path && strcmp(snapshot->executable_path, map->path) == 0;
+}
+
+/* First and last address of each module, and where its headers lie. */
+static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t pid)
+{
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		const struct map *map = &snapshot->maps[i];
+		struct snapshot_module *module;
+
+		if (map->module < 0)
+			continue;
+		module = &snapshot->modules[map->module];
+		if (module->end == 0)
+			module->start = map->start;
+		module->end = map->end;
+		if (map->off == 0 && !module->build_id)
+			module->build_id = build_id_in_memory(arena, pid, map->start);
+	}
+}
+
+static void vdso_read(struct snapshot *snapshot, struct arena *arena, const struct map *map)
+{
+	uint64_t size = map->end - map->start;
+	uint8_t *image;
+
+	if (size > VDSO_MAX)
+		return;
+	image = arena_alloc(arena, size, 1);
+	snapshot->vdso.va = map->start;
+	snapshot->vdso.bytes =
+		(struct bytes){image, memory_read(snapshot->pid, map->start, image, size)};
+}
+
+void files_open(struct captured *out, struct arena *arena, const struct process *process)
+{
+	struct snapshot *snapshot = &out->snapshot;
+	map_list firsts = {0};
+
+	for (size_t i = 0; i < snapshot->map_count; i++)
+		deleted_check(arena, process, &snapshot->maps[i]);
+	maps_group(snapshot, arena, &firsts);
+	snapshot->module_count = firsts.count;
+	snapshot->modules = arena_array(arena, struct snapshot_module, firsts.count);
+	out->files = arena_array(arena, int, firsts.count);
+	out->whys = arena_array(arena, const char *, firsts.count);
+	extents_set(snapshot, arena, process->pid);
+	for (size_t i = 0; i < firsts.count; i++) {
+		const struct map *map = firsts.at[i];
+		struct snapshot_module *module = &snapshot->modules[i];
+
+		module->path = map->path;
+		out->files[i] = -1;
+		if (is_vdso(map)) {
+			vdso_read(snapshot, arena, map);
+			continue;
+		}
+		module->is_executable = is_executable(process, snapshot, map);
+		out->files[i] =
+			module_file_open(arena, process, map, module, &out->whys[i]);
+	}
+}
+
+void captured_close(struct captured *captured)
+{
+	for (size_t i = 0; i < captured->snapshot.module_count; i++)
+		if (captured->files && captured->files[i] >= 0)
+			close(captured->files[i]);
+	captured->files = NULL;
+}

@@ -1,0 +1,473 @@
+#include "process/hold.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* musl's elf.h has it, older glibc's sys/ptrace.h has not. */
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+#ifndef NT_ARM_PAC_MASK
+#define NT_ARM_PAC_MASK 0x406
+#endif
+
+/* A thread that does not stop within a slice is looked at again after all others. */
+#define SLICE_NS UINT64_C(2000000)
+/* Threads in uninterruptible sleep rarely come out of it soon, and everyone else is held for as
+ * long as we wait: they get this much, not the whole timeout. */
+#define SLEEPERS_GRACE_NS UINT64_C(50000000)
+/* Listing again while the process makes new threads. */
+#define ROUNDS_MAX 16
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static pid_t pid_of(const struct held_thread *thread)
+{
+	return (pid_t)thread->tid;
+}
+
+/* The table of threads. */
+
+static uint32_t *slot_of(const struct hold *hold, uint32_t tid)
+{
+	size_t at = tid * UINT32_C(2654435761);
+
+	for (;; at++) {
+		uint32_t *slot = &hold->slots[at & (hold->slot_count - 1)];
+
+		if (*slot == 0 || hold->threads[*slot - 1].tid == tid)
+			return slot;
+	}
+}
+
+/* True when the thread is new. */
+static bool thread_add(struct hold *hold, uint32_t tid)
+{
+	uint32_t *slot = slot_of(hold, tid);
+
+	if (*slot)
+		return false;
+	if (hold->count == hold->capacity) {
+		hold->overflow = true;
+		return false;
+	}
+	hold->threads[hold->count++] = (struct held_thread){.tid = tid};
+	*slot = (uint32_t)hold->count;
+	return true;
+}
+
+void hold_prepare(struct hold *hold, struct arena *arena, const uint32_t *tids, size_t count)
+{
+	hold->capacity = count * 2 + 64;
+	hold->slot_count = 256;
+	while (hold->slot_count < hold->capacity * 2)
+		hold->slot_count *= 2;
+	hold->threads = arena_array(arena, struct held_thread, hold->capacity);
+	hold->slots = arena_array(arena, uint32_t, hold->slot_count);
+	hold->listing = arena_array(arena, uint32_t, hold->capacity);
+	hold->registers = arena_array(arena, const struct registers *, hold->capacity);
+	/* Written to once, so that no page fault falls into the stop. */
+	memset(hold->threads, 0, hold->capacity * sizeof hold->threads[0]);
+	memset(hold->slots, 0, hold->slot_count * sizeof hold->slots[0]);
+	memset(hold->listing, 0, hold->capacity * sizeof hold->listing[0]);
+	memset(hold->registers, 0, hold->capacity * sizeof hold->registers[0]);
+	hold->count = 0;
+	for (size_t i = 0; i < count; i++)
+		thread_add(hold, tids[i]);
+}
+
+/* Attaching. */
+
+static bool is_dead(const struct hold *hold, const struct held_thread *thread)
+{
+	struct task_stat stat;
+
+	return !task_stat(hold->process, thread->tid, &stat) || stat.state == 'Z' ||
+	       stat.state == 'X';
+}
+
+/* PTRACE_O_TRACEEXEC: an exec in the window becomes an event instead of a vanished thread. */
+static void thread_seize(struct hold *hold, struct held_thread *thread)
+{
+	if (ptrace(PTRACE_SEIZE, pid_of(thread), NULL, (void *)PTRACE_O_TRACEEXEC) == 0) {
+		thread->state = HELD_SEIZED;
+	} else if (errno == ESRCH || is_dead(hold, thread)) {
+		thread->state = HELD_GONE; /* an exiting thread gives EPERM */
+	} else {
+		thread->state = HELD_REFUSED;
+		hold->refused_errno = hold->refused_errno ? hold->refused_errno : errno;
+	}
+}
+
+/* Lists again; true when there were threads that are not in the table. */
+static bool threads_list(struct hold *hold)
+{
+	size_t found = task_list(hold->process, hold->listing, hold->capacity);
+	bool any_new = false;
+
+	if (found > hold->capacity) {
+		hold->overflow = true;
+		found = hold->capacity;
+	}
+	for (size_t i = 0; i < found; i++)
+		any_new |= thread_add(hold, hold->listing[i]);
+	return any_new;
+}
+
+/* Threads of the table that still exist, as far as we know. A leader that exited stays a zombie
+ * and counts while others live. */
+static size_t threads_alive(const struct hold *hold)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < hold->count; i++)
+		alive += hold->threads[i].state != HELD_GONE ||
+			 hold->threads[i].tid == hold->process->pid;
+	return alive;
+}
+
+static bool has_unknown_threads(const struct hold *hold)
+{
+	return task_count(hold->process) > threads_alive(hold);
+}
+
+static size_t seize_from(struct hold *hold, size_t from)
+{
+	for (; from < hold->count && !hold->ended_by; from++)
+		thread_seize(hold, &hold->threads[from]);
+	return from;
+}
+
+static void seize_all(struct hold *hold, bool follow_new)
+{
+	size_t done = seize_from(hold, 0);
+
+	for (int round = 0; follow_new && round < ROUNDS_MAX; round++) {
+		if (!has_unknown_threads(hold) || !threads_list(hold))
+			return;
+		done = seize_from(hold, done);
+	}
+}
+
+/* Collecting. */
+
+static void thread_interrupt(struct held_thread *thread)
+{
+	if (thread->state != HELD_SEIZED)
+		return;
+	thread->interrupted_ns = now_ns();
+	if (ptrace(PTRACE_INTERRUPT, pid_of(thread), NULL, NULL) != 0 && errno == ESRCH)
+		thread->state = HELD_GONE;
+}
+
+/* ptrace(2), "Stopped states": PTRACE_EVENT_STOP is our interrupt or a group-stop (the kernel
+ * goes back to it after the release); an event of 0 is a signal on its way, which must be handed
+ * on. */
+static void stopped_take(struct hold *hold, struct held_thread *thread, int status)
+{
+	int event = (int)((unsigned)status >> 16);
+
+	thread->state = HELD_STOPPED;
+	if (event == PTRACE_EVENT_EXEC)
+		hold->exec_seen = true;
+	else if (event != PTRACE_EVENT_STOP)
+		thread->signal = WSTOPSIG(status);
+}
+
+/* True when the thread needs no more waiting for. */
+static bool thread_collect(struct hold *hold, struct held_thread *thread)
+{
+	int status;
+	pid_t got;
+
+	if (thread->state != HELD_SEIZED)
+		return true;
+	got = waitpid(pid_of(thread), &status, __WALL | WNOHANG);
+	if (got == 0)
+		return false;
+	if (got < 0 || !WIFSTOPPED(status)) {
+		/* Exited, or its id went to the leader in an exec. */
+		thread->state = HELD_GONE;
+		hold->exec_seen |= got < 0 && errno == ECHILD && !is_dead(hold, thread);
+		return true;
+	}
+	stopped_take(hold, thread, status);
+	return true;
+}
+
+/* Sleeps until some tracee changes state, somebody asks us to end, or the time is over. All these
+ * signals are blocked, so that none can slip by between a look and the sleep. */
+static void wait_for_change(struct hold *hold, uint64_t until)
+{
+	uint64_t now = now_ns();
+	struct timespec left = {0};
+	sigset_t set;
+	int got;
+
+	if (now < until)
+		left.tv_nsec = (long)(until - now);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	got = sigtimedwait(&set, NULL, &left);
+	if (got > 0 && got != SIGCHLD)
+		hold->ended_by = got;
+}
+
+/* Waits for one thread for a slice of time at the most. */
+static bool thread_await(struct hold *hold, struct held_thread *thread, uint64_t deadline)
+{
+	uint64_t until = now_ns() + SLICE_NS;
+
+	if (until > deadline)
+		until = deadline;
+	while (!thread_collect(hold, thread)) {
+		if (hold->ended_by || now_ns() >= until)
+			return false;
+		wait_for_change(hold, until);
+	}
+	return true;
+}
+
+static bool is_asleep_for_good(const struct hold *hold, const struct held_thread *thread)
+{
+	struct task_stat stat;
+
+	return task_stat(hold->process, thread->tid, &stat) && stat.state == 'D';
+}
+
+/* One look at each thread that was late; true when all are done with, or given up because those
+ * left are in uninterruptible sleep and had their grace. */
+static bool late_ones_done(struct hold *hold, uint64_t begin)
+{
+	bool only_sleepers = true, all = true;
+
+	for (size_t i = 0; i < hold->count; i++) {
+		struct held_thread *thread = &hold->threads[i];
+
+		if (thread_collect(hold, thread))
+			continue;
+		if (is_dead(hold, thread)) { /* a leader that exits is not reported while others live */
+			thread->state = HELD_GONE;
+			continue;
+		}
+		all = false;
+		only_sleepers &= is_asleep_for_good(hold, thread);
+	}
+	return all || (only_sleepers && now_ns() - begin > SLEEPERS_GRACE_NS);
+}
+
+/* In table order, which is the order of the interrupts: nearly always the next one is ready. */
+static void collect_from(struct hold *hold, size_t from)
+{
+	uint64_t begin = now_ns(), deadline = begin + hold->timeout_ns;
+	bool any_late = false;
+
+	for (size_t i = from; i < hold->count && !hold->ended_by; i++)
+		any_late |= !thread_await(hold, &hold->threads[i], deadline);
+	while (any_late && !hold->ended_by && !late_ones_done(hold, begin) &&
+	       now_ns() < deadline)
+		wait_for_change(hold, now_ns() + SLICE_NS);
+	for (size_t i = from; i < hold->count; i++)
+		if (hold->threads[i].state == HELD_SEIZED)
+			hold->threads[i].state = HELD_LATE;
+}
+
+static void interrupt_from(struct hold *hold, size_t from)
+{
+	for (; from < hold->count; from++)
+		thread_interrupt(&hold->threads[from]);
+}
+
+/* Once every known thread is stopped no new one can be made; those made until then are few. */
+static void threads_hold(struct hold *hold, bool follow_new)
+{
+	size_t from = 0;
+
+	for (int round = 0; round < ROUNDS_MAX && !hold->ended_by; round++) {
+		size_t known = hold->count;
+
+		interrupt_from(hold, from);
+		collect_from(hold, from);
+		if (!follow_new || hold->exec_seen || !has_unknown_threads(hold) ||
+		    !threads_list(hold))
+			return;
+		from = known;
+		seize_from(hold, from);
+	}
+}
+
+/* Reading and letting go. */
+
+static void registers_read(const struct hold *hold, struct held_thread *thread)
+{
+	struct iovec set = {&thread->registers, sizeof thread->registers};
+
+	if (ptrace(PTRACE_GETREGSET, pid_of(thread), (void *)NT_PRSTATUS, &set) != 0)
+		return;
+	thread->has_registers = set.iov_len == hold->arch->slot_count * sizeof(uint64_t);
+	thread->foreign_registers = !thread->has_registers;
+}
+
+/* {data_mask, insn_mask} (asm/ptrace.h, struct user_pac_mask); the call fails where there is no
+ * pointer authentication. All threads have the same. */
+static void pac_mask_read(struct hold *hold, const struct held_thread *thread)
+{
+	uint64_t masks[2] = {0};
+	struct iovec set = {masks, sizeof masks};
+
+	if (ptrace(PTRACE_GETREGSET, pid_of(thread), (void *)NT_ARM_PAC_MASK, &set) == 0 &&
+	    set.iov_len == sizeof masks)
+		hold->pac_code_mask = masks[1];
+}
+
+static void read_all(struct hold *hold)
+{
+	bool has_masks = hold->arch->has_pac;
+
+	for (size_t i = 0; i < hold->count; i++) {
+		struct held_thread *thread = &hold->threads[i];
+
+		hold->registers[i] = NULL;
+		if (thread->state != HELD_STOPPED)
+			continue;
+		registers_read(hold, thread);
+		if (thread->has_registers)
+			hold->registers[i] = &thread->registers;
+		if (has_masks) {
+			pac_mask_read(hold, thread);
+			has_masks = false;
+		}
+	}
+	stacks_copy(hold->stacks, hold->registers, hold->count);
+}
+
+/* A thread killed meanwhile gives ESRCH: nothing is left to release. */
+static void release_all(struct hold *hold)
+{
+	for (size_t i = 0; i < hold->count; i++) {
+		struct held_thread *thread = &hold->threads[i];
+
+		if (thread->state != HELD_STOPPED)
+			continue;
+		ptrace(PTRACE_DETACH, pid_of(thread), NULL, (void *)(intptr_t)thread->signal);
+		thread->released_ns = now_ns();
+	}
+}
+
+/* The calling thread only (Linux schedules threads): while woken threads of the target compete for
+ * the CPUs, normal priority made the stop of 100 busy threads last 50 times longer. */
+static void priority_raise(struct hold *hold)
+{
+	struct sched_param param = {.sched_priority = 1};
+	pid_t self = (pid_t)syscall(SYS_gettid);
+
+	/* musl's sched_setscheduler refuses on purpose; the kernel does not. */
+	hold->raised = syscall(SYS_sched_setscheduler, self, SCHED_FIFO, &param) == 0;
+	if (!hold->raised)
+		setpriority(PRIO_PROCESS, (id_t)self, -20);
+}
+
+static void times_set(struct hold *hold)
+{
+	for (size_t i = 0; i < hold->count; i++) {
+		const struct held_thread *thread = &hold->threads[i];
+
+		if (thread->interrupted_ns &&
+		    (!hold->begin_ns || thread->interrupted_ns < hold->begin_ns))
+			hold->begin_ns = thread->interrupted_ns;
+		if (thread->released_ns > hold->end_ns)
+			hold->end_ns = thread->released_ns;
+	}
+	if (!hold->end_ns)
+		hold->begin_ns = 0;
+}
+
+struct work {
+	struct hold *hold;
+	bool follow_new;
+};
+
+static void *tracer_main(void *context)
+{
+	struct work *work = context;
+	struct hold *hold = work->hold;
+
+	if (hold->realtime)
+		priority_raise(hold);
+	seize_all(hold, work->follow_new);
+	if (!hold->ended_by) {
+		threads_hold(hold, work->follow_new);
+		if (!hold->ended_by && !hold->exec_seen)
+			read_all(hold);
+	}
+	release_all(hold);
+	return NULL;
+}
+
+/* Signals that would end us wait until everyone is released; wait_for_change takes them. */
+static void signals_block(sigset_t *before)
+{
+	sigset_t set;
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+
+	sigfillset(&set);
+	pthread_sigmask(SIG_SETMASK, &set, before);
+	sigaction(SIGCHLD, &plain, NULL); /* ignored, it would not be sent */
+}
+
+/* A request to end that came when nobody waited. */
+static int pending_end(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t set;
+
+	sigpending(&set);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (sigismember(&set, ends[i]))
+			return ends[i];
+	return 0;
+}
+
+bool hold_run(struct hold *hold, bool follow_new, struct err *e)
+{
+	struct work work = {hold, follow_new};
+	sigset_t before;
+	pthread_t tracer;
+	int failed;
+
+	signals_block(&before);
+	failed = pthread_create(&tracer, NULL, tracer_main, &work);
+	if (!failed)
+		pthread_join(tracer, NULL);
+	if (!hold->ended_by)
+		hold->ended_by = pending_end();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (hold->ended_by) /* everyone is released: now it may end us */
+		raise(hold->ended_by);
+	if (failed)
+		return err_set(e, ERR_SYSTEM, "starting the tracing thread: %s", strerror(failed));
+	times_set(hold);
+	return true;
+}

@@ -1,0 +1,44 @@
+/*
+ * process/process: a live process becomes a snapshot.
+ *
+ * The only room that knows a live process. Everything that can be done before the target is held
+ * is done before: threads listed, maps parsed, mapped files opened, buffers faulted in. While it
+ * is held: registers, one batched copy of the used stacks, release. Then the rest.
+ */
+#ifndef STACKER_PROCESS_PROCESS_H
+#define STACKER_PROCESS_PROCESS_H
+
+#include "base/err.h"
+#include "snapshot/snapshot.h"
+
+#define CAPTURE_TIMEOUT_NS UINT64_C(1000000000)
+/* Of one thread: an 8 MiB main stack used to its end, and room to spare. */
+#define CAPTURE_STACK_LIMIT (UINT64_C(16) << 20)
+#define CAPTURE_STACK_TOTAL (UINT64_C(256) << 20)
+
+struct capture_request {
+	uint32_t pid;
+	uint64_t timeout_ns;    /* for the threads to stop */
+	bool realtime;          /* try SCHED_FIFO, then nice, for the time of the stop */
+	uint64_t stack_limit;   /* bytes of one thread's stack */
+	uint64_t stack_total;   /* bytes of all of them */
+	const uint32_t *tids;   /* only these threads; NULL: all */
+	size_t tid_count;
+};
+
+struct captured {
+	struct snapshot snapshot;
+	int *files;             /* per module: an open descriptor, or -1 */
+	const char **whys;      /* per module: why there is none */
+};
+
+/* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION, ERR_BUSY
+ * (already traced), ERR_UNSUPPORTED (kernel thread, zombie, 32-bit), ERR_INTERRUPTED. The target is
+ * never left held, whatever happens. */
+bool process_capture(struct captured *out, struct arena *arena,
+		     const struct capture_request *request, struct err *e);
+
+/* Closes the module files (mappings made of them stay). */
+void captured_close(struct captured *captured);
+
+#endif

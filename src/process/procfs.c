@@ -1,0 +1,209 @@
+#include "process/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define TEXT_MAX ((size_t)1 << 20)
+/* include/linux/sched.h; stable since 2.6.27, shown in stat's flags. */
+#define PF_KTHREAD 0x00200000
+
+bool process_open(struct process *process, uint32_t pid, struct err *e)
+{
+	char path[32];
+
+	*process = (struct process){.pid = pid, .dir = -1, .task = -1};
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
+		return err_set(e, ERR_SYSTEM, "/proc is not mounted here: mount -t proc proc /proc");
+	if (process->dir < 0)
+		return err_set(e, ERR_NOT_FOUND, "no process with pid %u", pid);
+	process->task = openat(process->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process->task < 0) {
+		process_close(process);
+		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
+	}
+	return true;
+}
+
+void process_close(struct process *process)
+{
+	fd_close_scoped(&process->task);
+	fd_close_scoped(&process->dir);
+	process->dir = process->task = -1;
+}
+
+/* Reads a small /proc file into a buffer without allocating; returns the length, 0 on failure. */
+static size_t read_small(int dir, const char *name, char *text, size_t size)
+{
+	SCOPED_FD int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
+
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0 ? (size_t)got : 0;
+}
+
+/* The value after "KEY:" at the beginning of a line, or NULL. */
+static const char *status_value(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, len) == 0 && line[len] == ':')
+			return line + len + 1 + strspn(line + len + 1, " \t");
+	}
+	return NULL;
+}
+
+static uint32_t status_number(const char *text, const char *key)
+{
+	const char *value = status_value(text, key);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+}
+
+static uint32_t last_number_of_line(const char *value, uint32_t otherwise)
+{
+	char *end;
+
+	while (value && *value && *value != '\n') {
+		unsigned long number = strtoul(value, &end, 10);
+
+		if (end == value)
+			break;
+		otherwise = (uint32_t)number;
+		value = end + strspn(end, " \t");
+	}
+	return otherwise;
+}
+
+static bool is_kernel_thread(const struct process *process)
+{
+	char text[1024], *after;
+	unsigned flags = 0;
+
+	if (!read_small(process->dir, "stat", text, sizeof text))
+		return false;
+	after = strrchr(text, ')'); /* the name may hold anything */
+	/* state ppid pgrp session tty tpgid flags */
+	return after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       (flags & PF_KTHREAD);
+}
+
+bool process_status(const struct process *process, struct process_status *out, struct err *e)
+{
+	char text[8192];
+	const char *value;
+
+	*out = (struct process_status){0};
+	if (!read_small(process->dir, "status", text, sizeof text))
+		return err_set(e, ERR_NOT_FOUND, "process %u is gone", process->pid);
+	value = status_value(text, "Name");
+	if (value)
+		snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(value, "\n"), value);
+	value = status_value(text, "State");
+	out->state = value ? *value : '?';
+	out->tgid = status_number(text, "Tgid");
+	out->tracer = status_number(text, "TracerPid");
+	out->threads = status_number(text, "Threads");
+	value = status_value(text, "Uid");
+	if (value) /* real, effective, saved, file system: the effective one decides */
+		sscanf(value, "%*u %u", &out->uid);
+	out->namespace_pid = last_number_of_line(status_value(text, "NSpid"), process->pid);
+	out->kernel_thread = is_kernel_thread(process);
+	return true;
+}
+
+bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out)
+{
+	char name[32], text[512], *open, *close;
+
+	snprintf(name, sizeof name, "%u/stat", tid);
+	if (!read_small(process->task, name, text, sizeof text))
+		return false;
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close || close < open || close[1] == '\0')
+		return false;
+	snprintf(out->name, sizeof out->name, "%.*s", (int)(close - open - 1), open + 1);
+	out->state = close[2];
+	return true;
+}
+
+/* getdents64 by hand: readdir allocates, and this runs also while the target is held. */
+struct directory_entry {
+	uint64_t inode;
+	int64_t off;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+size_t task_list(const struct process *process, uint32_t *tids, size_t max)
+{
+	static _Alignas(8) char buffer[64 << 10];
+	size_t count = 0;
+	long got;
+
+	if (lseek(process->task, 0, SEEK_SET) < 0)
+		return 0;
+	while ((got = syscall(SYS_getdents64, process->task, buffer, sizeof buffer)) > 0) {
+		for (long at = 0; at < got;) {
+			const struct directory_entry *entry =
+				(const struct directory_entry *)(const void *)(buffer + at);
+
+			at += entry->size;
+			if (entry->name[0] < '0' || entry->name[0] > '9')
+				continue;
+			if (count < max)
+				tids[count] = (uint32_t)strtoul(entry->name, NULL, 10);
+			count++;
+		}
+	}
+	return count;
+}
+
+uint32_t task_count(const struct process *process)
+{
+	char text[8192];
+
+	read_small(process->dir, "status", text, sizeof text);
+	return status_number(text, "Threads");
+}
+
+const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,
+			 const char *name)
+{
+	char path[64];
+	struct bytes text;
+	size_t len;
+
+	if (tid)
+		snprintf(path, sizeof path, "task/%u/%s", tid, name);
+	else
+		snprintf(path, sizeof path, "%s", name);
+	if (!file_read_all(arena, process->dir, path, TEXT_MAX, &text, NULL))
+		return NULL;
+	len = text.len;
+	while (len && (text.at[len - 1] == '\n' || text.at[len - 1] == '\0'))
+		len--;
+	return len ? arena_copy(arena, text.at, len) : NULL;
+}
+
+const char *process_link(const struct process *process, struct arena *arena, const char *name)
+{
+	char target[PATH_MAX];
+	ssize_t len = readlinkat(process->dir, name, target, sizeof target);
+
+	return len > 0 ? arena_copy(arena, target, (size_t)len) : NULL;
+}

@@ -1,0 +1,57 @@
+/*
+ * process/procfs: what /proc says about one process (proc(5)).
+ *
+ * All reads go through a directory descriptor opened once, so that a pid that is used again by
+ * another process gives errors instead of a mixture of two.
+ */
+#ifndef STACKER_PROCESS_PROCFS_H
+#define STACKER_PROCESS_PROCFS_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct process {
+	uint32_t pid;
+	int dir;  /* /proc/PID */
+	int task; /* /proc/PID/task */
+};
+
+/* The lines of status that decide what can be done. */
+struct process_status {
+	char name[64];
+	char state;
+	uint32_t tgid, tracer, threads, uid;
+	uint32_t namespace_pid; /* in its own pid namespace (last of NSpid); pid when unknown */
+	bool kernel_thread;
+};
+
+/* ERR_NOT_FOUND when there is no such process; ERR_SYSTEM when /proc is not mounted. */
+bool process_open(struct process *process, uint32_t pid, struct err *e);
+void process_close(struct process *process);
+
+bool process_status(const struct process *process, struct process_status *out, struct err *e);
+
+/* One thread's line in stat: name and state, read in one go. False when it is gone. */
+struct task_stat {
+	char name[64];
+	char state;
+};
+bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out);
+
+/* Thread ids, ascending except that the kernel's order is kept; at most `max` into `tids`.
+ * Returns how many there are. */
+size_t task_list(const struct process *process, uint32_t *tids, size_t max);
+
+/* "Threads:" of status: how many threads there are now; 0 when it cannot be read. Cheap: does not
+ * walk the threads, so it may be asked while they are held. */
+uint32_t task_count(const struct process *process);
+
+/* A text of /proc/PID/NAME or /proc/PID/task/TID/NAME (tid 0: the process), final newline removed;
+ * NULL when it cannot be read or is empty. */
+const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,
+			 const char *name);
+/* The target of a link such as "exe"; NULL when it cannot be read. */
+const char *process_link(const struct process *process, struct arena *arena, const char *name);
+
+#endif

@@ -1,0 +1,277 @@
+#include "process/stacks.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define PAGE UINT64_C(4096)
+/* The kernel takes at most this many (UIO_MAXIOV). */
+#define BATCH 1024
+/* Of every thread first; what is beyond follows for those that have it, while the total lasts. */
+#define FIRST_PART (UINT64_C(256) << 10)
+/* Faulted in beforehand for each thread: most blocked threads use less than this. */
+#define EXPECTED_PART (UINT64_C(12) << 10)
+/* A stack inside a large mapping that nothing bounds (a coroutine's, in a heap). */
+#define UNBOUNDED_PART (UINT64_C(256) << 10)
+#define LARGE_MAPPING (UINT64_C(16) << 20)
+/* An SP in no known mapping: a thread that is newer than our maps. */
+#define UNKNOWN_PART (UINT64_C(64) << 10)
+/* Handlers interrupted by handlers on further alternate stacks. */
+#define STACK_SWITCHES_MAX 4
+
+bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
+		    const struct capture_request *request, size_t threads, struct err *e)
+{
+	uint64_t expected = threads * EXPECTED_PART;
+
+	*stacks = (struct stacks){
+		.snapshot = snapshot,
+		.limit = request->stack_limit,
+		.total = request->stack_total,
+		.capacity = threads * 3 + 64,
+	};
+	stacks->copies = arena_array(arena, struct stack_copy, stacks->capacity);
+	/* arena memory may be untouched pages: fault it in now */
+	memset(stacks->copies, 1, stacks->capacity * sizeof stacks->copies[0]);
+	stacks->buffer = mmap(NULL, stacks->total, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (stacks->buffer == MAP_FAILED) {
+		stacks->buffer = NULL;
+		return err_set(e, ERR_SYSTEM, "reserving %ju bytes for stacks: %s",
+			       (uintmax_t)stacks->total, strerror(errno));
+	}
+	if (expected > stacks->total)
+		expected = stacks->total;
+	for (uint64_t at = 0; at < expected; at += PAGE)
+		stacks->buffer[at] = 1;
+	return true;
+}
+
+void stacks_release(struct stacks *stacks)
+{
+	if (stacks->buffer)
+		munmap(stacks->buffer, stacks->total);
+	stacks->buffer = NULL;
+}
+
+/* The main stack grows downwards into addresses that were not yet mapped when maps was read: the
+ * next mapping above is then the one. */
+static uint64_t end_of_growing_stack(const struct snapshot *snapshot, uint64_t sp)
+{
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		const struct map *map = &snapshot->maps[i];
+
+		if (map->start > sp)
+			return strcmp(map->path, "[stack]") == 0 ? map->end : 0;
+	}
+	return 0;
+}
+
+/* x86_64 keeps the thread control block's address in FS_BASE; both libcs place it right above the
+ * thread's stack. Elsewhere the block is not known, which only costs some bytes. */
+static uint64_t thread_block(const struct arch *arch, const struct registers *registers)
+{
+	for (size_t i = 0; i < arch->register_count; i++)
+		if (strcmp(arch->registers[i].name, "FS_BASE") == 0)
+			return registers->at[arch->registers[i].slot];
+	return 0;
+}
+
+static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t block)
+{
+	const struct map *map = snapshot_map_at(snapshot, sp);
+	uint64_t end;
+
+	if (!map) {
+		end = end_of_growing_stack(snapshot, sp);
+		return end ? end : (sp & ~(PAGE - 1)) + UNKNOWN_PART;
+	}
+	if (block > sp && block < map->end && strcmp(map->path, "[stack]") != 0)
+		return block;
+	if (strcmp(map->path, "[stack]") != 0 && map->end - map->start > LARGE_MAPPING &&
+	    map->end - sp > UNBOUNDED_PART)
+		return sp + UNBOUNDED_PART;
+	return map->end;
+}
+
+/* Whether this stretch is there already: alternate stacks may lead back to a stack that was copied
+ * for the same thread. */
+static bool is_planned(const struct stacks *stacks, uint32_t thread, uint64_t va)
+{
+	for (size_t i = stacks->count; i-- > 0 && stacks->count - i <= 2 * STACK_SWITCHES_MAX;) {
+		const struct stack_copy *copy = &stacks->copies[i];
+
+		if (copy->thread == thread && va >= copy->va && va - copy->va < copy->wanted)
+			return true;
+	}
+	return false;
+}
+
+static struct stack_copy *copy_plan(struct stacks *stacks, uint32_t thread, uint64_t va,
+				    uint64_t wanted, uint64_t part)
+{
+	struct stack_copy *copy = &stacks->copies[stacks->count];
+	uint64_t size = wanted < part ? wanted : part;
+
+	if (stacks->count == stacks->capacity)
+		return NULL;
+	if (size > stacks->total - stacks->used)
+		size = (stacks->total - stacks->used) & ~UINT64_C(7);
+	*copy = (struct stack_copy){thread, va, wanted, size, stacks->buffer + stacks->used};
+	stacks->used += (size + 7) & ~UINT64_C(7);
+	if (stacks->used > stacks->total)
+		stacks->used = stacks->total;
+	stacks->count++;
+	return copy;
+}
+
+static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint64_t block)
+{
+	uint64_t begin = (sp - stacks->snapshot->arch->red_zone) & ~UINT64_C(7);
+	uint64_t end = stack_end(stacks->snapshot, sp, block);
+
+	/* The red zone of a stack pointer at its mapping's very beginning belongs to the guard. */
+	const struct map *map = snapshot_map_at(stacks->snapshot, sp);
+
+	if (map && begin < map->start)
+		begin = map->start;
+	if (sp == 0 || end <= begin)
+		return;
+	copy_plan(stacks, thread, begin, end - begin,
+		  stacks->limit < FIRST_PART ? stacks->limit : FIRST_PART);
+}
+
+/* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the call
+ * ends at the first page that is not there, and the rest is asked again after it. */
+static void copies_read(struct stacks *stacks, size_t from, size_t to)
+{
+	struct iovec local[BATCH], remote[BATCH];
+	pid_t pid = (pid_t)stacks->snapshot->pid;
+
+	while (from < to) {
+		size_t batch = to - from < BATCH ? to - from : BATCH;
+		ssize_t got;
+
+		for (size_t i = 0; i < batch; i++) {
+			struct stack_copy *copy = &stacks->copies[from + i];
+
+			local[i] = (struct iovec){copy->at, copy->got};
+			remote[i] = (struct iovec){(void *)(uintptr_t)copy->va, copy->got};
+		}
+		got = process_vm_readv(pid, local, batch, remote, batch, 0);
+		if (got < 0)
+			got = 0;
+		for (size_t i = 0; i < batch; i++) {
+			struct stack_copy *copy = &stacks->copies[from];
+
+			from++;
+			if ((uint64_t)got < copy->got) {
+				copy->got = (uint64_t)got;
+				break;
+			}
+			got -= (ssize_t)copy->got;
+		}
+	}
+}
+
+/* What is beyond the first part, for those that have it. */
+static void rests_copy(struct stacks *stacks)
+{
+	size_t first = stacks->count;
+
+	for (size_t i = 0; i < first; i++) {
+		struct stack_copy *copy = &stacks->copies[i];
+		uint64_t wanted = copy->wanted < stacks->limit ? copy->wanted : stacks->limit;
+
+		if (copy->got == FIRST_PART && wanted > FIRST_PART &&
+		    copy_plan(stacks, copy->thread, copy->va + FIRST_PART,
+			      copy->wanted - FIRST_PART, wanted - FIRST_PART))
+			copy->wanted = FIRST_PART;
+	}
+	copies_read(stacks, first, stacks->count);
+}
+
+static uint64_t word_at(const struct stack_copy *copy, uint64_t off)
+{
+	uint64_t word = 0;
+
+	if (off <= copy->got && copy->got - off >= sizeof word)
+		memcpy(&word, copy->at + off, sizeof word);
+	return word;
+}
+
+/*
+ * The stack pointer that a signal frame in this copy interrupted, when the handler runs on an
+ * alternate stack; 0 when there is none. The frame is known by its uc_stack, {ss_sp, ss_flags,
+ * ss_size}, where the kernel noted the alternate stack itself: it must hold the frame.
+ */
+static uint64_t interrupted_sp(const struct arch *arch, const struct stack_copy *copy)
+{
+	uint64_t sp_off = arch->sigframe_registers;
+	uint64_t stack_off = arch->sigframe_stack;
+
+	for (size_t i = 0; i < arch->sigframe_words; i++)
+		if (arch->sigframe_slots[i] == arch->sp_slot)
+			sp_off += 8 * i;
+	for (uint64_t off = 0; off + sp_off + 8 <= copy->got; off += 8) {
+		uint64_t base = word_at(copy, off + stack_off);
+		uint64_t size = word_at(copy, off + stack_off + 16);
+
+		if (base && base <= copy->va && copy->va + off - base < size &&
+		    (word_at(copy, off + stack_off + 8) & 0xffffffff) <= 2)
+			return word_at(copy, off + sp_off);
+	}
+	return 0;
+}
+
+/* A thread's own stack holds its control block or is the main stack: only elsewhere is a signal
+ * frame looked for. */
+static bool is_alternate(const struct stacks *stacks, uint64_t sp, uint64_t block)
+{
+	const struct map *map = snapshot_map_at(stacks->snapshot, sp);
+
+	return map && strcmp(map->path, "[stack]") != 0 &&
+	       !(block > sp && block < map->end);
+}
+
+static void alternates_copy(struct stacks *stacks, const struct registers *const *registers)
+{
+	size_t from = 0;
+
+	for (int round = 0; round < STACK_SWITCHES_MAX; round++) {
+		size_t to = stacks->count;
+
+		for (size_t i = from; i < to; i++) {
+			const struct stack_copy *copy = &stacks->copies[i];
+			const struct arch *arch = stacks->snapshot->arch;
+			uint64_t block = thread_block(arch, registers[copy->thread]);
+			uint64_t sp = 0;
+
+			if (copy->got && is_alternate(stacks, copy->va + arch->red_zone, block))
+				sp = interrupted_sp(arch, copy);
+			if (sp && !is_planned(stacks, copy->thread, sp))
+				stack_plan(stacks, copy->thread, sp, block);
+		}
+		if (stacks->count == to)
+			return;
+		copies_read(stacks, to, stacks->count);
+		from = to;
+	}
+}
+
+void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t count)
+{
+	const struct arch *arch = stacks->snapshot->arch;
+
+	stacks->count = 0;
+	stacks->used = 0;
+	for (size_t i = 0; i < count; i++)
+		if (registers[i])
+			stack_plan(stacks, (uint32_t)i, registers[i]->at[arch->sp_slot],
+				   thread_block(arch, registers[i]));
+	copies_read(stacks, 0, stacks->count);
+	alternates_copy(stacks, registers);
+	rests_copy(stacks);
+}

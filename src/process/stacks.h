@@ -1,0 +1,42 @@
+/*
+ * process/stacks: which memory of which thread is copied while it is held, and the copying.
+ *
+ * The used part of a stack is [SP - red zone, end of the stack), where the stack ends at its
+ * mapping's end, or at the thread control block that glibc and musl put on top of a thread's stack.
+ * Everything here runs while the target is held: no allocation, no file, no output. Buffers are
+ * reserved and faulted in by stacks_reserve.
+ */
+#ifndef STACKER_PROCESS_STACKS_H
+#define STACKER_PROCESS_STACKS_H
+
+#include "process/process.h"
+
+/* One stretch of memory wanted, and what came of it. */
+struct stack_copy {
+	uint32_t thread;   /* index of the thread it belongs to */
+	uint64_t va;
+	uint64_t wanted;   /* bytes from va to the end of the used stack */
+	uint64_t got;      /* bytes that are there at `at` */
+	uint8_t *at;
+};
+
+struct stacks {
+	const struct snapshot *snapshot; /* maps, arch */
+	uint64_t limit, total;
+	struct stack_copy *copies;
+	size_t count, capacity;
+	uint8_t *buffer;                 /* `total` bytes reserved, the first part faulted in */
+	uint64_t used;
+};
+
+/* Before the stop. False with ERR_SYSTEM when the memory cannot be reserved. */
+bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
+		    const struct capture_request *request, size_t threads, struct err *e);
+
+/* While held: plans and copies the stacks of `count` threads with registers[i] (NULL: none),
+ * and after them the stacks that signal frames on alternate stacks lead to. */
+void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t count);
+
+void stacks_release(struct stacks *stacks);
+
+#endif
