@@ -46,7 +46,8 @@ struct report_options {
 	bool registers, maps;
 	bool verbose;                /* how frames were found, columns, notes of each module */
 	bool from_capture;           /* symbolize: the banner says where the data comes from */
-	const char *capture_name;
+	const char *capture_name;    /* its file, with from_capture; or NULL */
+	const char *version;         /* of this program; NULL: as the snapshot's */
 };
 
 /* The text report: banner, facts, maps, threads. Printed in two parts, so that
@@ -56,7 +57,11 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 void report_print_threads(FILE *out, const struct report *report,
 			  const struct report_options *options);
 
-/* The JSON report (docs/capture-format.md, "Report"). */
+#define REPORT_FORMAT "stacker-report"
+#define REPORT_VERSION 1
+
+/* The JSON report (docs/capture-format.md, "The report"). False only when the JSON library fails;
+ * write errors are the stream's. */
 bool report_print_json(FILE *out, const struct report *report,
 		       const struct report_options *options, struct err *e);
 
