@@ -1,0 +1,210 @@
+/* Load bias per mapping for the layouts that linkers make, and the refusal of wrong files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "module/module.h"
+
+#define SEGMENTS 3
+
+/* An ELF file of program headers only, in a temporary file. */
+struct layout {
+	const char *name;
+	uint16_t type;
+	struct {
+		uint32_t flags;
+		uint64_t off, ea, size;
+	} segments[SEGMENTS];
+	struct {
+		uint64_t start, end, off;
+		const char *permissions;
+		uint64_t bias;
+	} maps[SEGMENTS];
+};
+
+/* clang-format off */
+static const struct layout layouts[] = {
+	{"bfd, PIE, separate code", ET_DYN,
+	 {{PF_R, 0, 0, 0x500}, {PF_R | PF_X, 0x1000, 0x1000, 0x800}, {PF_R | PF_W, 0x2db8, 0x3db8, 0x250}},
+	 {{0x555555554000, 0x555555555000, 0, "r--p", 0x555555554000},
+	  {0x555555555000, 0x555555556000, 0x1000, "r-xp", 0x555555554000},
+	  {0x555555557000, 0x555555558000, 0x2000, "rw-p", 0x555555554000}}},
+	{"lld: text at an ea other than its offset", ET_DYN,
+	 {{PF_R, 0, 0, 0x654}, {PF_R | PF_X, 0x660, 0x1660, 0x180}, {PF_R | PF_W, 0x7e0, 0x27e0, 0x190}},
+	 {{0x7f0000000000, 0x7f0000001000, 0, "r--p", 0x7f0000000000},
+	  {0x7f0000001000, 0x7f0000002000, 0, "r-xp", 0x7f0000000000},
+	  {0x7f0000002000, 0x7f0000003000, 0, "rw-p", 0x7f0000000000}}},
+	{"ET_EXEC: no bias", ET_EXEC,
+	 {{PF_R, 0, 0x400000, 0x500}, {PF_R | PF_X, 0x1000, 0x401000, 0x800}, {PF_R | PF_W, 0x2db8, 0x403db8, 0x250}},
+	 {{0x400000, 0x401000, 0, "r--p", 0},
+	  {0x401000, 0x402000, 0x1000, "r-xp", 0},
+	  {0x403000, 0x404000, 0x2000, "rw-p", 0}}},
+	{"a prelinked library with its text first", ET_DYN,
+	 {{PF_R | PF_X, 0, 0x3000000, 0x1800}, {PF_R | PF_W, 0x2000, 0x3202000, 0x100}, {0, 0, 0, 0}},
+	 {{0x7f0000000000, 0x7f0000002000, 0, "r-xp", 0x7f0000000000 - 0x3000000},
+	  {0x7f0000202000, 0x7f0000203000, 0x2000, "rw-p", 0x7f0000000000 - 0x3000000},
+	  {0, 0, 0, NULL, 0}}},
+	{"two executable segments at unrelated eas", ET_DYN,
+	 {{PF_R | PF_X, 0, 0, 0x1000}, {PF_R | PF_X, 0x2000, 0x602000, 0x1000}, {0, 0, 0, 0}},
+	 {{0x7f0000000000, 0x7f0000001000, 0, "r-xp", 0x7f0000000000},
+	  {0x7f0000602000, 0x7f0000603000, 0x2000, "r-xp", 0x7f0000000000},
+	  {0, 0, 0, NULL, 0}}},
+	{"relro made a part of data read-only", ET_DYN,
+	 {{PF_R | PF_X, 0, 0, 0x1000}, {PF_R | PF_W, 0x1db8, 0x2db8, 0x1250}, {0, 0, 0, 0}},
+	 {{0x7f0000000000, 0x7f0000001000, 0, "r-xp", 0x7f0000000000},
+	  {0x7f0000002000, 0x7f0000003000, 0x1000, "r--p", 0x7f0000000000},
+	  {0x7f0000003000, 0x7f0000004000, 0x2000, "rw-p", 0x7f0000000000}}},
+};
+/* clang-format on */
+
+static int layout_file(const struct layout *layout)
+{
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			     .e_type = layout->type,
+			     .e_machine = EM_X86_64,
+			     .e_phoff = sizeof header,
+			     .e_phentsize = sizeof(Elf64_Phdr)};
+	char path[] = "stacker-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	while (header.e_phnum < SEGMENTS && layout->segments[header.e_phnum].size)
+		header.e_phnum++;
+	assert_int_equal(write(fd, &header, sizeof header), sizeof header);
+	for (int i = 0; i < header.e_phnum; i++) {
+		Elf64_Phdr segment = {.p_type = PT_LOAD,
+				      .p_flags = layout->segments[i].flags,
+				      .p_offset = layout->segments[i].off,
+				      .p_vaddr = layout->segments[i].ea,
+				      .p_filesz = layout->segments[i].size,
+				      .p_memsz = layout->segments[i].size,
+				      .p_align = 0x1000};
+
+		assert_int_equal(write(fd, &segment, sizeof segment), sizeof segment);
+	}
+	return fd;
+}
+
+static size_t layout_maps(const struct layout *layout, struct map *maps)
+{
+	size_t count = 0;
+
+	for (; count < SEGMENTS && layout->maps[count].permissions; count++) {
+		maps[count] = (struct map){.start = layout->maps[count].start,
+					   .end = layout->maps[count].end,
+					   .off = layout->maps[count].off,
+					   .path = "/lib/x.so"};
+		memcpy(maps[count].permissions, layout->maps[count].permissions, 5);
+	}
+	return count;
+}
+
+static void check_bias(void **state)
+{
+	(void)state;
+	for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; l++) {
+		const struct layout *layout = &layouts[l];
+		struct arena arena = {0};
+		struct map maps[SEGMENTS];
+		struct snapshot_module record = {.path = "/lib/x.so"};
+		struct snapshot snapshot = {.arch = &arch_x86_64,
+					    .maps = maps,
+					    .map_count = layout_maps(layout, maps),
+					    .modules = &record,
+					    .module_count = 1};
+		const char *why = NULL;
+		int fd = layout_file(layout);
+		struct modules modules;
+
+		print_message("%s\n", layout->name);
+		modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+		assert_null(modules.at[0].why);
+		assert_string_equal(modules.at[0].name, "x.so");
+		for (size_t i = 0; i < snapshot.map_count; i++) {
+			const struct module_range *range =
+				module_range_at(&modules, maps[i].end - 1);
+
+			assert_non_null(range);
+			assert_true(range->bias == layout->maps[i].bias);
+			assert_int_equal(range->executable, maps[i].permissions[2] == 'x');
+			assert_ptr_equal(module_range_at(&modules, maps[i].start), range);
+		}
+		assert_null(module_range_at(&modules, maps[0].start - 1));
+		assert_null(module_range_at(&modules, UINT64_MAX));
+		close(fd);
+		arena_free(&arena);
+	}
+}
+
+/* No file: the recorded bias is used, the reason stays. */
+static void check_no_file(void **state)
+{
+	struct arena arena = {0};
+	struct map map = {.start = 0x7f0000001000,
+			  .end = 0x7f0000002000,
+			  .off = 0x1000,
+			  .permissions = "r-xp",
+			  .path = "/nowhere/x.so"};
+	struct snapshot_module record = {
+		.path = "/nowhere/x.so", .has_load_bias = true, .load_bias = 0x7f0000000000};
+	struct snapshot snapshot = {.arch = &arch_x86_64,
+				    .maps = &map,
+				    .map_count = 1,
+				    .modules = &record,
+				    .module_count = 1};
+	struct module_search search = {0};
+	struct modules modules;
+
+	(void)state;
+	assert_true(modules_open_offline(&modules, &arena, &snapshot, &search, NULL));
+	assert_null(modules.at[0].elf);
+	assert_string_equal(modules.at[0].why, "/nowhere/x.so: No such file or directory");
+	assert_true(module_range_at(&modules, 0x7f0000001800)->bias == 0x7f0000000000);
+	arena_free(&arena);
+}
+
+static void check_refusals(void **state)
+{
+	struct arena arena = {0};
+	char path[64];
+	int fd = layout_file(&layouts[0]);
+	struct snapshot_module record = {.path = "/bin/x", .is_executable = true};
+	struct snapshot snapshot = {.arch = &arch_aarch64, .modules = &record, .module_count = 1};
+	struct module_search search = {.executable = path};
+	struct modules modules;
+	struct err e = {0};
+
+	(void)state;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+	assert_false(modules_open_offline(&modules, &arena, &snapshot, &search, &e));
+	assert_int_equal(e.kind, ERR_MISMATCH);
+	assert_non_null(strstr(e.text, "is for x86_64, the process is aarch64"));
+	snapshot.arch = &arch_x86_64;
+	record.build_id = "abcd";
+	assert_false(modules_open_offline(&modules, &arena, &snapshot, &search, &e));
+	assert_non_null(strstr(e.text, "has build-id (none), the process ran abcd"));
+	search.any_build_id = true;
+	assert_true(modules_open_offline(&modules, &arena, &snapshot, &search, &e));
+	assert_non_null(modules.at[0].elf);
+	close(fd);
+	arena_free(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(check_bias),
+		cmocka_unit_test(check_no_file),
+		cmocka_unit_test(check_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
