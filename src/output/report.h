@@ -47,7 +47,8 @@ struct report_options {
 	bool verbose;                /* how frames were found, columns, notes of each module */
 	bool from_capture;           /* symbolize: the banner says where the data comes from */
 	const char *capture_name;    /* its file, with from_capture; or NULL */
-	const char *version;         /* of this program; NULL: as the snapshot's */
+	const char *version;         /* for the banner; NULL: this program's */
+	bool capture_only;           /* the head stands alone: nothing is symbolized after it */
 };
 
 /* The text report: banner, facts, maps, threads. Printed in two parts, so that

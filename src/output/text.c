@@ -170,12 +170,11 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 		       const struct report_options *options)
 {
 	const struct capture_facts *facts = &snapshot->capture;
-	const char *version = options->version ? options->version : snapshot->stacker_version;
 	struct sink sink;
 
 	sink_init(&sink, out);
 	sink_text(&sink, "Stacker v");
-	sink_foreign(&sink, or_unknown(version));
+	sink_text(&sink, options->version ? options->version : STACKER_VERSION);
 	sink_text(&sink, " - Multi-architecture stack tracer\nTarget architecture: ");
 	sink_text(&sink, snapshot->arch->name);
 	sink_char(&sink, '\n');
@@ -191,7 +190,8 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 		put_maps(&sink, snapshot);
 	if (options->maps && options->verbose)
 		put_modules(&sink, snapshot);
-	sink_text(&sink, "\nSymbolizing stack traces...\n");
+	if (!options->capture_only)
+		sink_text(&sink, "\nSymbolizing stack traces...\n");
 	sink_flush(&sink);
 	fflush(out);
 }

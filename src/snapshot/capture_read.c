@@ -4,6 +4,7 @@
  * The document without its threads is read first, then thread after thread. A capture of elsewhere
  * has no `format`: its strings carry no escape, and nothing is said about how its frames were found.
  */
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,7 +346,21 @@ static void read_state(const struct node *up, struct thread *thread)
 		node_fail(&node, ERR_FORMAT, "should be one letter");
 }
 
-/* A register that is not listed reads as 0 (captures of elsewhere list fewer). */
+/* A register that is not listed reads as 0: captures of elsewhere list fewer, and some of them by
+ * lower-case names. */
+static uint64_t read_register(const struct node *registers, const char *name)
+{
+	char lower[16] = "";
+	struct node node = node_member(registers, name);
+
+	if (!node.json && !registers->in->escaped) {
+		for (size_t i = 0; name[i] && i + 1 < sizeof lower; i++)
+			lower[i] = (char)tolower((unsigned char)name[i]);
+		node = node_member(registers, lower);
+	}
+	return node_number(&node, UINT64_MAX);
+}
+
 static void read_registers(const struct node *up, const struct arch *arch,
 			   struct thread *thread)
 {
@@ -355,7 +370,7 @@ static void read_registers(const struct node *up, const struct arch *arch,
 	thread->has_registers = node_is_object(&node);
 	for (size_t i = 0; thread->has_registers && i < arch->register_count; i++)
 		thread->registers.at[arch->registers[i].slot] =
-			member_number(&node, arch->registers[i].name, UINT64_MAX);
+			read_register(&node, arch->registers[i].name);
 }
 
 static void read_kind(const struct node *up, struct frame *frame)
