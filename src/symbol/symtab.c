@@ -129,25 +129,27 @@ static void collect_table(struct collector *c, struct elf *elf, enum elf_symbols
 
 /* ---- Order ---- */
 
-static size_t leading_underscores(const char *name)
+/* How far a name is from what a user would call the function: by its leading underscores, and
+ * beyond any of these glibc's own aliases. */
+static size_t strangeness(const char *name)
 {
-	return strspn(name, "_");
+	return strncmp(name, "__GI_", 5) == 0 ? SIZE_MAX : strspn(name, "_");
 }
 
 /* From worst to best, at one address. */
 static int compare_at_one_address(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
-	size_t under_a, under_b;
+	size_t strange_a, strange_b;
 
 	if (a->bind != b->bind)
 		return a->bind < b->bind ? -1 : 1;
 	if (a->end != b->end)
 		return a->end < b->end ? -1 : 1;
-	under_a = leading_underscores(a->name);
-	under_b = leading_underscores(b->name);
-	if (under_a != under_b)
-		return under_a > under_b ? -1 : 1;
+	strange_a = strangeness(a->name);
+	strange_b = strangeness(b->name);
+	if (strange_a != strange_b)
+		return strange_a > strange_b ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 

@@ -18,8 +18,8 @@
  *   3. Nothing: an address behind the end of a sized function and before the next one has no name.
  *
  *   Of several that begin at the same address: global (and unique) before weak before local; then
- *   the larger one; then the one with fewer leading underscores (`read` before `__read`); then the
- *   last in the best table. A name ends before '@': versions are not part of it.
+ *   the larger one; then the one with fewer leading underscores (`read` before `__read`, and any
+ *   before glibc's internal `__GI_read`); then the last in the best table. A name ends before '@': versions are not part of it.
  *
  * So of glibc's aliases the exported ones win over `__GI_` names (local), as users of other tools
  * know them: gdb shows `__GI___libc_read` there, llvm-symbolizer whichever the table names last.
