@@ -1,0 +1,226 @@
+# Stacker. `make help` lists the targets. Every target does the set-up it needs.
+
+VERSION := $(shell cat VERSION)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+BUILD   ?= build
+DIST    ?= dist
+PYTHON  ?= /usr/bin/python3
+
+HOST_ARCH := $(shell uname -m)
+HOST      := $(if $(filter aarch64,$(HOST_ARCH)),arm64,amd64)
+
+export PATH := $(CURDIR)/scripts:$(PATH)
+
+MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc) # an explicit -j wins
+endif
+ifneq ($(filter clean distclean,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
+quote = '$(subst ','\'',$(1))'
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+# `make V=1` shows the commands.
+Q   := $(if $(V),,@)
+say  = @printf '  %-10s %s\n' '$(1)' '$(2)'
+
+## Flavours
+#
+# amd64 and arm64 are what is shipped: static-pie on musl, by the same rules on either machine. san
+# is for developers: the machine's own C library and shared libraries, with the address and
+# undefined-behaviour sanitizers.
+
+RELEASED := amd64 arm64
+FLAVOURS := $(RELEASED) san
+
+ARCH_amd64 := x86_64
+ARCH_arm64 := aarch64
+
+define released
+CC_$(1)       := $(ARCH_$(1))-linux-musl-gcc
+BINUTILS_$(1) := $(ARCH_$(1))-linux-gnu-
+SETUP_$(1)    := $(ARCH_$(1))
+PROGRAM_$(1)  := stacker.debug
+CFLAGS_$(1)   := -O2 -fPIE -fstack-protector-strong -ffunction-sections -fdata-sections \
+		 -isystem build/deps/$(ARCH_$(1))/include/libiberty
+LDFLAGS_$(1)  := -static-pie -Wl,--gc-sections
+endef
+$(foreach f,$(RELEASED),$(eval $(call released,$(f))))
+
+CC_san       := gcc
+BINUTILS_san :=
+SETUP_san    := san
+PROGRAM_san  := stacker
+CFLAGS_san   := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -isystem /usr/include/libiberty
+LDFLAGS_san  :=
+
+CPPFLAGS := -Isrc -D_GNU_SOURCE -DSTACKER_VERSION='"$(VERSION)"'
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	    -Wcast-qual -Wwrite-strings -Wvla -Wconversion -Wsign-conversion -Wno-format-truncation
+CFLAGS   := -std=gnu17 -g $(WARNINGS) -ffile-prefix-map=$(CURDIR)=.
+LDLIBS   := -ljson-c -llzma -lzstd -ldeflate -liberty -lm
+WERROR   := $(if $(CI),-Werror)
+
+SOURCES  := $(sort $(shell find src -name '*.c'))
+CORE     := $(filter-out src/main.c,$(SOURCES))
+
+# Every tests/unit/test_*.c is a program; the other files there are linked into each of them.
+UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
+UNIT_TESTS   := $(filter tests/unit/test_%,$(UNIT_SOURCES))
+UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(UNIT_SOURCES))
+# What needs a live process cannot run in an emulator.
+UNIT_PURE    := $(filter-out tests/unit/test_live_%,$(UNIT_TESTS))
+
+.PHONY: default all help clean distclean check install uninstall FORCE
+default: $(HOST)
+all: $(RELEASED)
+
+## Set-up
+
+.PHONY: setup $(FLAVOURS:%=setup-%) setup-test setup-lint
+setup:
+	@scripts/setup x86_64 aarch64
+setup-test:
+	@scripts/setup san test x86_64 aarch64
+setup-lint:
+	@scripts/setup san lint x86_64 aarch64
+$(FLAVOURS:%=setup-%): setup-%:
+	@scripts/setup $(SETUP_$*)
+
+## Building
+
+# $(1) = flavour. The file `flags` changes when the compiler, a flag or the list of sources does,
+# and everything that depends on it is then made again.
+define flavour
+.PHONY: objects-$(1)
+objects-$(1): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o)
+
+FLAGS_$(1) = $$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(WERROR) \
+	     $$(LDFLAGS_$(1)) $$(LDLIBS) $$(SOURCES) $$(UNIT_HELPERS)
+$(BUILD)/$(1)/flags: FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' $$(call quote,$$(FLAGS_$(1))) >$$@.now
+	@cmp -s $$@.now $$@ || cp $$@.now $$@
+
+$(BUILD)/$(1)/obj/%.o: %.c $(BUILD)/$(1)/flags | setup-$(1)
+	$$(call say,CC $(1),$$<)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(WERROR) -MMD -MP -c $$< -o $$@
+
+$(BUILD)/$(1)/$(PROGRAM_$(1)): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o)
+	$$(call say,LINK $(1),$$@)
+	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
+
+# The unit tests: all of src but main(), tests/unit/test_*.c with the helpers beside them.
+$(UNIT_SOURCES:%.c=$(BUILD)/$(1)/obj/%.o): | setup-test
+
+$(BUILD)/$(1)/libstacker.a: $(CORE:%.c=$(BUILD)/$(1)/obj/%.o)
+	@rm -f $$@
+	$$(Q)$$(BINUTILS_$(1))ar rcsD $$@ $$^
+
+$(BUILD)/$(1)/test_%: $(BUILD)/$(1)/obj/tests/unit/test_%.o \
+		$(UNIT_HELPERS:%.c=$(BUILD)/$(1)/obj/%.o) $(BUILD)/$(1)/libstacker.a
+	$$(call say,LINK $(1),$$@)
+	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LDLIBS)
+endef
+$(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
+
+-include $(shell find $(BUILD) -path '$(BUILD)/deps' -prune -o -name '*.d' -print 2>/dev/null)
+
+# What is shipped has lost the debug information but not the symbol table, so that Stacker can name
+# its own functions; build/FLAVOUR/stacker.debug has everything and the same build-id.
+.PHONY: $(FLAVOURS)
+$(RELEASED): %: $(DIST)/stacker-%
+$(DIST)/stacker-%: $(BUILD)/%/stacker.debug
+	$(call say,STRIP,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BINUTILS_$*)strip --strip-debug -o $@ $<
+
+san: $(BUILD)/san/stacker
+
+## Checking and testing
+
+.PHONY: unit unit-arm64 unit-programs fixtures pytest test lint demo
+
+check:
+	@scripts/check-static $(wildcard $(DIST)/*)
+
+unit: $(UNIT_TESTS:tests/unit/%.c=$(BUILD)/san/%)
+	@scripts/run-unit-tests 'unit tests (sanitizers)' '' $^
+
+unit-arm64: $(UNIT_PURE:tests/unit/%.c=$(BUILD)/arm64/%)
+	@scripts/run-unit-tests 'unit tests (arm64)' qemu-aarch64 $^
+
+fixtures: | setup-test
+	$(if $(wildcard tests/fixtures/Makefile),+$(Q)$(MAKE) -C tests/fixtures)
+
+# The programs' tests as a whole; PYTEST_ARGS= for more (-k, -x ...).
+pytest: $(HOST) san fixtures | setup-test
+	$(Q)STACKER=$(abspath $(DIST))/stacker-$(HOST) STACKER_SAN=$(abspath $(BUILD))/san/stacker \
+		$(PYTHON) -m pytest -q tests $(PYTEST_ARGS)
+
+# One after the other, so that the log can be read.
+test:
+	+@$(MAKE) --no-print-directory setup-test
+	+@$(MAKE) --no-print-directory all san
+	+@$(MAKE) --no-print-directory check
+	+@$(MAKE) --no-print-directory unit
+	+@$(MAKE) --no-print-directory unit-arm64
+	+@$(MAKE) --no-print-directory pytest
+
+lint: | setup-lint
+	+@scripts/lint
+
+demo: $(HOST)
+	@scripts/demo $(DIST)/stacker-$(HOST)
+
+## Installing
+
+# `PREFIX=~/.local`: not every shell expands the ~ there.
+prefix := $(DESTDIR)$(patsubst ~/%,$(HOME)/%,$(PREFIX))
+INSTALLED := bin/stacker share/man/man1/stacker.1 \
+	     share/bash-completion/completions/stacker \
+	     share/zsh/site-functions/_stacker \
+	     share/fish/vendor_completions.d/stacker.fish
+
+install: $(HOST)
+	install -D -m 755 $(DIST)/stacker-$(HOST) $(prefix)/bin/stacker
+	install -D -m 644 docs/stacker.1 $(prefix)/share/man/man1/stacker.1
+	install -D -m 644 completions/stacker.bash $(prefix)/share/bash-completion/completions/stacker
+	install -D -m 644 completions/_stacker $(prefix)/share/zsh/site-functions/_stacker
+	install -D -m 644 completions/stacker.fish $(prefix)/share/fish/vendor_completions.d/stacker.fish
+
+uninstall:
+	rm -f $(INSTALLED:%=$(prefix)/%)
+
+## Cleaning
+
+# The libraries (build/deps) are kept: they take minutes, and nothing here changes them.
+clean:
+	rm -rf $(DIST) $(FLAVOURS:%=$(BUILD)/%) $(BUILD)/lint $(BUILD)/demo
+
+distclean: clean
+	rm -rf $(BUILD)
+
+help:
+	@printf '%s\n' \
+	'make              the static binary for this machine ($(HOST)), in $(DIST)/' \
+	'make amd64|arm64  the static binary for one architecture' \
+	'make all          both' \
+	'make setup        only what the other targets do first: distribution packages (apt-get, with' \
+	'                  sudo when not root) and the static libraries, for both architectures' \
+	'make demo         build, and trace a small sample program' \
+	'make test         all tests' \
+	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
+	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
+	'make lint         warnings of two compilers, formatting, clang-tidy, layers, scripts' \
+	'make san          $(BUILD)/san/stacker: native, with the address and undefined sanitizers' \
+	'make check        verify that every binary in $(DIST)/ is static' \
+	'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)   make uninstall' \
+	'make clean        all but the libraries               make distclean   everything' \
+	'' \
+	'V=1 shows the commands, CI=1 makes warnings errors, BUILD= and DIST= build elsewhere.'
