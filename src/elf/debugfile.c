@@ -121,6 +121,7 @@ static struct elf *candidate(struct debugfiles *files, const char *path, const s
 		file_unmap(data);
 		return refuse(files, path, why);
 	}
+	elf->mapped = true;
 	return elf;
 }
 

@@ -41,6 +41,8 @@ struct elf {
 	size_t section_count;
 	struct bytes build_id; /* contents of NT_GNU_BUILD_ID; empty when there is none */
 	struct arena *arena;
+	bool mapped; /* `data` is a file mapped by base/file: pages that are given back (MADV_DONTNEED)
+		      * come again when they are read. Set by who mapped it, after elf_open. */
 };
 
 /* Reads the headers. `data` and `name` must outlive `elf`. Section headers that are damaged or cut

@@ -36,8 +36,10 @@ static bool file_try(struct module *module, struct arena *arena, const struct ar
 	if (!file_map(path, &data, e))
 		return false;
 	if (module_elf_open(module, arena, data, path, e) &&
-	    module_elf_fits(module, arch, search->any_build_id, e))
+	    module_elf_fits(module, arch, search->any_build_id, e)) {
+		module->elf->mapped = true;
 		return true;
+	}
 	module->elf = NULL;
 	module->file_path = NULL;
 	module->build_id = recorded;

@@ -181,6 +181,7 @@ static void live_open(struct module *module, struct arena *arena, int fd,
 		module->why = arena_string(arena, e.text);
 		return;
 	}
+	module->elf->mapped = true;
 	/* An image of another architecture or build gives wrong names and wrong rows: refused. */
 	if (!module_elf_fits(module, snapshot->arch, false, &e)) {
 		module->elf = NULL;
@@ -227,7 +228,10 @@ bool module_open_file(struct module *out, struct arena *arena, const char *path,
 	struct bytes data;
 
 	*out = (struct module){.path = path, .name = last_part(path), .has_load_bias = true};
-	return file_map(path, &data, e) && module_elf_open(out, arena, data, path, e);
+	if (!file_map(path, &data, e) || !module_elf_open(out, arena, data, path, e))
+		return false;
+	out->elf->mapped = true;
+	return true;
 }
 
 const struct module_range *module_range_at(const struct modules *modules, uint64_t va)

@@ -1,0 +1,129 @@
+#include "dwarf/sections.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "dwarf/context.h"
+
+/* Pages of .debug_info are given back each time so much of it was read. */
+#define RESIDENT_STEP (UINT64_C(8) << 20)
+/* madvise wants whole pages; the largest page size of both architectures will do for all. */
+#define PAGE_MAX ((uintptr_t)64 << 10)
+
+static const char *const section_names[SECTION_COUNT] = {
+#define X(id, name) [SECTION_##id] = name,
+	DWARF_SECTIONS(X)
+#undef X
+};
+
+void sections_init(struct sections *sections, struct dwarf *dwarf, struct elf *elf, bool split)
+{
+	*sections = (struct sections){.dwarf = dwarf, .elf = elf, .split = split};
+}
+
+struct bytes section_bytes(struct sections *sections, enum section_id id)
+{
+	/* The index of a package has no ".dwo" in its name. */
+	const char *suffix = sections->split && id != SECTION_CU_INDEX ? ".dwo" : "";
+	struct err e;
+	char name[48];
+
+	if (sections->loaded[id])
+		return sections->at[id];
+	sections->loaded[id] = true;
+	snprintf(name, sizeof name, "%s%s", section_names[id], suffix);
+	if (!elf_section_bytes(sections->elf, name, &sections->at[id], &e)) {
+		dwarf_note(sections->dwarf, "%s: %s: %s", sections->elf->name, name, e.text);
+		sections->at[id] = (struct bytes){NULL, 0};
+	}
+	return sections->at[id];
+}
+
+void sections_touched(struct sections *sections, uint64_t bytes)
+{
+	struct bytes info = sections->at[SECTION_INFO], data = sections->elf->data;
+	uintptr_t begin = (uintptr_t)info.at, end = begin + info.len;
+
+	sections->info_touched += bytes;
+	if (sections->info_touched < RESIDENT_STEP || !sections->elf->mapped)
+		return;
+	sections->info_touched = 0;
+	/* A decompressed section is memory of our own: its pages do not come back. */
+	if (begin < (uintptr_t)data.at || end > (uintptr_t)data.at + data.len)
+		return;
+	begin = (begin + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
+	end &= ~(PAGE_MAX - 1);
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+uint64_t sections_size(const struct sections *sections)
+{
+	uint64_t size = sections->elf->data.len;
+
+	for (size_t i = 0; i < SECTION_COUNT; i++)
+		size += sections->at[i].len;
+	return size;
+}
+
+struct alternate_link {
+	const char *name;
+	struct bytes build_id;
+};
+
+/* .gnu_debugaltlink: the name, NUL, the build-id to the end (dwz). */
+static bool altlink_read(struct bytes contents, struct alternate_link *out)
+{
+	struct reader r = reader_over(contents);
+
+	out->name = read_string(&r);
+	out->build_id = read_block(&r, reader_left(&r));
+	return !reader_failed(&r);
+}
+
+/* .debug_sup (DWARF 5, 7.3.6): version, is_supplementary, name, checksum. */
+static bool debug_sup_read(struct bytes contents, struct alternate_link *out)
+{
+	struct reader r = reader_over(contents);
+	uint16_t version = read_u16(&r);
+	bool is_supplementary = read_u8(&r) != 0;
+
+	out->name = read_string(&r);
+	out->build_id = read_block(&r, read_uleb(&r));
+	return !reader_failed(&r) && version == 5 && !is_supplementary;
+}
+
+static bool alternate_link(struct sections *sections, struct alternate_link *out)
+{
+	struct bytes contents;
+
+	if (elf_section_bytes(sections->elf, ".gnu_debugaltlink", &contents, NULL) && contents.len)
+		return altlink_read(contents, out);
+	if (elf_section_bytes(sections->elf, ".debug_sup", &contents, NULL) && contents.len)
+		return debug_sup_read(contents, out);
+	return false;
+}
+
+struct sections *sections_alternate(struct sections *sections)
+{
+	struct dwarf *dwarf = sections->dwarf;
+	struct alternate_link link;
+	struct elf *elf = NULL;
+
+	if (sections->alternate_tried)
+		return sections->alternate;
+	sections->alternate_tried = true;
+	if (!alternate_link(sections, &link))
+		return NULL;
+	if (dwarf->companions.open_alternate)
+		elf = dwarf->companions.open_alternate(dwarf->companions.context, link.name,
+						       link.build_id);
+	if (!elf) {
+		dwarf_note(dwarf, "%s: supplementary file %s not found", sections->elf->name,
+			   link.name);
+		return NULL;
+	}
+	sections->alternate = arena_new(dwarf->arena, struct sections);
+	sections_init(sections->alternate, dwarf, elf, false);
+	return sections->alternate;
+}
