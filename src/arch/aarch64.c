@@ -31,14 +31,97 @@ static const int8_t sigframe_slots[] = {
 	17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, SP, PC, PSTATE,
 };
 
-/* mov x8, #139; svc #0: the vDSO's, and that of every libc. */
-static const uint8_t sigreturn_code[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+static const struct arch_code trampolines[] = {
+	{"\x68\x11\x80\xd2\x01\x00\x00\xd4", 8, 4}, /* mov x8,#139; svc #0: vDSO and libcs */
+};
+
+static const struct arch_code exits[] = {
+	{"\xa8\x0b\x80\xd2\x01\x00\x00\xd4", 8, 4}, /* mov x8,#93; svc #0: clone of glibc, musl */
+	{"\xa8\x0b\x80\x52\x01\x00\x00\xd4", 8, 4}, /* mov w8,#93 */
+	{"\xc8\x0b\x80\xd2\x01\x00\x00\xd4", 8, 4}, /* mov x8,#94: exit_group */
+	{"\xc8\x0b\x80\x52\x01\x00\x00\xd4", 8, 4},
+};
+
+/* Instructions that tell where the return address is; ARM ARM, C6.2. */
+struct landmark {
+	uint32_t mask, value;
+	enum arch_ra_place place;
+};
+
+/* The one that comes next. */
+static const struct landmark at_pc[] = {
+	{0xffffffff, 0xd65f03c0, ARCH_RA_IN_LR}, /* ret */
+	{0xfffffbff, 0xd65f0bff, ARCH_RA_IN_LR}, /* retaa, retab */
+	{0xffffff3f, 0xd503233f, ARCH_RA_IN_LR}, /* paciasp, pacibsp, autiasp, autibsp */
+	{0xffffff3f, 0xd503241f, ARCH_RA_IN_LR}, /* bti */
+	{0xffc07fff, 0xa9807bfd, ARCH_RA_IN_LR}, /* stp x29,x30,[sp,#-n]! */
+	{0xffc07fff, 0xa9007bfd, ARCH_RA_IN_LR}, /* stp x29,x30,[sp,#n] */
+	{0xffc003ff, 0x910003fd, ARCH_RA_IN_LR}, /* add x29,sp,#n; mov x29,sp */
+};
+
+/* The last one before it that says something. */
+static const struct landmark before_pc[] = {
+	{0xffc07fff, 0xa9807bfd, ARCH_RA_IN_FRAME}, /* stp x29,x30,[sp,#-n]! */
+	{0xffc07fff, 0xa9007bfd, ARCH_RA_IN_FRAME}, /* stp x29,x30,[sp,#n] */
+	{0xffe00fff, 0xf8000ffe, ARCH_RA_IN_FRAME}, /* str x30,[sp,#-n]!: Go */
+	{0xffc07fff, 0xa8c07bfd, ARCH_RA_IN_LR},    /* ldp x29,x30,[sp],#n */
+	{0xffc07fff, 0xa9407bfd, ARCH_RA_IN_LR},    /* ldp x29,x30,[sp,#n] */
+	/* Before a function's own first instruction stands the end of another. */
+	{0xffffffff, 0xd65f03c0, ARCH_RA_IN_LR},
+	{0xfffffbff, 0xd65f0bff, ARCH_RA_IN_LR},
+	{0xfffffc1f, 0xd61f0000, ARCH_RA_IN_LR},    /* br: also the end of a PLT entry */
+	{0xffffffff, 0x00000000, ARCH_RA_IN_LR},    /* padding */
+};
 /* clang-format on */
+
+/* How far back a function's prologue is looked for. */
+#define PROLOGUE_DISTANCE_MAX 4096
+
+static enum arch_ra_place place_by(const struct landmark *landmarks, size_t count,
+				   struct bytes text, size_t at)
+{
+	struct reader r = reader_at(text, at);
+	uint32_t instruction = read_u32(&r);
+
+	for (size_t i = 0; i < count && !reader_failed(&r); i++)
+		if ((instruction & landmarks[i].mask) == landmarks[i].value)
+			return landmarks[i].place;
+	return ARCH_RA_UNKNOWN;
+}
+
+static struct arch_ra return_address(struct bytes text, size_t at)
+{
+	size_t first = at > PROLOGUE_DISTANCE_MAX ? at - PROLOGUE_DISTANCE_MAX : 0;
+	enum arch_ra_place place = place_by(at_pc, sizeof at_pc / sizeof at_pc[0], text, at);
+
+	for (; place == ARCH_RA_UNKNOWN && at >= first + 4; at -= 4)
+		place = place_by(before_pc, sizeof before_pc / sizeof before_pc[0], text,
+				 at - 4);
+	return (struct arch_ra){ place, 0 };
+}
+
+/* bl: a distance of 26 bits in words, from the instruction itself. */
+static bool direct_call(struct bytes text, size_t at, int64_t *target)
+{
+	struct reader r;
+	uint32_t instruction;
+	int64_t words;
+
+	if (at < 4 || at > text.len)
+		return false;
+	r = reader_at(text, at - 4);
+	instruction = read_u32(&r);
+	if (instruction >> 26 != 0x25)
+		return false;
+	words = (int64_t)(instruction & 0x3ffffff) - (instruction & 0x2000000 ? 0x4000000 : 0);
+	*target = 4 * words - 4;
+	return true;
+}
 
 /* Bits 48..54 carry the code when the kernel's mask is not known: 48-bit user addresses, with the
  * top byte reserved for tags (bit 55 tells kernel from user addresses and stays). */
 #define PAC_MASK_DEFAULT UINT64_C(0x007f000000000000)
-#define TOP_BYTE UINT64_C(0xff00000000000000)
+#define TOP_BYTE         UINT64_C(0xff00000000000000)
 
 static uint64_t strip_pointer(uint64_t va, uint64_t mask)
 {
@@ -65,7 +148,11 @@ const struct arch arch_aarch64 = {
 	.sigframe_stack = 144,
 	.sigframe_slots = sigframe_slots,
 	.sigframe_words = sizeof sigframe_slots,
-	.sigreturn_code = sigreturn_code,
-	.sigreturn_size = sizeof sigreturn_code,
+	.trampolines = trampolines,
+	.trampoline_count = sizeof trampolines / sizeof trampolines[0],
+	.exits = exits,
+	.exit_count = sizeof exits / sizeof exits[0],
+	.return_address = return_address,
+	.direct_call = direct_call,
 	.strip_pointer = strip_pointer,
 };

@@ -13,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 /* The larger of the two NT_PRSTATUS sets in 8-byte slots: aarch64 34, x86_64 27. */
-#define ARCH_SLOTS 34
+#define ARCH_SLOTS      34
 /* DWARF register numbers up to this are followed when unwinding (aarch64 needs 0..34). */
 #define ARCH_DWARF_REGS 40
 
@@ -24,34 +26,67 @@ struct registers {
 };
 
 struct arch_register {
-	const char *name;  /* as reports and captures name it: "RAX", "X0" */
-	uint8_t slot;      /* index into struct registers */
-	int8_t dwarf;      /* DWARF number, -1 when it has none that unwinding needs */
+	const char *name; /* as reports and captures name it: "RAX", "X0" */
+	uint8_t slot;     /* index into struct registers */
+	int8_t dwarf;     /* DWARF number, -1 when it has none that unwinding needs */
+};
+
+/* A fixed run of machine code. */
+struct arch_code {
+	const char *bytes;
+	size_t size;
+	size_t syscall_at; /* offset of its system call instruction */
+};
+
+/* Where the return address of an interrupted function is. */
+enum arch_ra_place {
+	ARCH_RA_UNKNOWN,
+	ARCH_RA_IN_FRAME, /* in the frame record that the frame pointer points at */
+	ARCH_RA_IN_LR,
+	ARCH_RA_ON_STACK, /* at SP + sp_offset; the frame pointer is still the caller's */
+};
+
+struct arch_ra {
+	enum arch_ra_place place;
+	uint32_t sp_offset;
 };
 
 struct arch {
-	const char *name;      /* "x86_64", "aarch64": as uname -m */
-	uint16_t elf_machine;  /* EM_* */
-	size_t slot_count;     /* 8-byte slots of NT_PRSTATUS */
+	const char *name;                      /* "x86_64", "aarch64": as uname -m */
+	uint16_t elf_machine;                  /* EM_* */
+	size_t slot_count;                     /* 8-byte slots of NT_PRSTATUS */
 	const struct arch_register *registers; /* in the order they are printed */
 	size_t register_count;
 	uint8_t pc_slot, sp_slot;
 	/* DWARF numbers. lr < 0: calls push the return address instead of setting a register. */
 	int8_t dwarf_pc, dwarf_sp, dwarf_fp, dwarf_lr;
-	bool has_pac;          /* return addresses may carry pointer-authentication bits */
-	uint32_t red_zone;     /* bytes below SP that a leaf function may use */
-	uint32_t syscall_slot; /* slot that tells a system call stop (ORIG_RAX), or slot_count */
+	bool has_pac;      /* return addresses may carry pointer-authentication bits */
+	uint32_t red_zone; /* bytes below SP that a leaf function may use */
+	/* Slot that tells a system call stop (ORIG_RAX), or slot_count. */
+	uint32_t syscall_slot;
 	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
 	uint64_t pc_align_mask;
 	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to
 	 * the interrupted thread's slot values; see arch/ARCH.c for the derivation. */
-	uint32_t sigframe_registers;      /* offset of the saved registers block from SP */
-	uint32_t sigframe_stack;          /* offset of uc_stack {ss_sp, ss_flags, ss_size} */
-	const int8_t *sigframe_slots;     /* slot of each saved 8-byte word, -1 unused */
+	uint32_t sigframe_registers;  /* offset of the saved registers block from SP */
+	uint32_t sigframe_stack;      /* offset of uc_stack {ss_sp, ss_flags, ss_size} */
+	const int8_t *sigframe_slots; /* slot of each saved 8-byte word, -1 unused */
 	size_t sigframe_words;
-	/* Machine code of the trampoline (mov NR_rt_sigreturn; syscall), to know one without CFI. */
-	const uint8_t *sigreturn_code;
-	size_t sigreturn_size;
+	/* Signal trampolines (mov NR_rt_sigreturn; syscall), to know one without CFI. */
+	const struct arch_code *trampolines;
+	size_t trampoline_count;
+	/* What a thread's first function returns to: exit. Nothing called the code that holds it. */
+	const struct arch_code *exits;
+	size_t exit_count;
+	/* A frame record is the caller's frame pointer and the return address above it. Whether the
+	 * caller's stack begins right above the record (x86_64), or anywhere above (aarch64). */
+	bool sp_above_frame_record;
+	/* Where the return address is when a thread is interrupted at text[at], told by the code around
+	 * it. For code without call frame information. */
+	struct arch_ra (*return_address)(struct bytes text, size_t at);
+	/* The target of the direct call that returns to text[at], as a distance from there; false when
+	 * the instruction before is no direct call. */
+	bool (*direct_call)(struct bytes text, size_t at, int64_t *target);
 	/* A code pointer as it points, without pointer-authentication bits (`mask` from the kernel's
 	 * NT_ARM_PAC_MASK; 0: unknown, a default for 48-bit user addresses is used). */
 	uint64_t (*strip_pointer)(uint64_t va, uint64_t mask);

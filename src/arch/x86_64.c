@@ -11,8 +11,34 @@
 #include <elf.h>
 
 enum {
-	R15, R14, R13, R12, RBP, RBX, R11, R10, R9, R8, RAX, RCX, RDX, RSI, RDI, ORIG_RAX, RIP, CS,
-	EFLAGS, RSP, SS, FS_BASE, GS_BASE, DS, ES, FS, GS, SLOTS
+	R15,
+	R14,
+	R13,
+	R12,
+	RBP,
+	RBX,
+	R11,
+	R10,
+	R9,
+	R8,
+	RAX,
+	RCX,
+	RDX,
+	RSI,
+	RDI,
+	ORIG_RAX,
+	RIP,
+	CS,
+	EFLAGS,
+	RSP,
+	SS,
+	FS_BASE,
+	GS_BASE,
+	DS,
+	ES,
+	FS,
+	GS,
+	SLOTS
 };
 
 /* clang-format off */
@@ -32,9 +58,105 @@ static const int8_t sigframe_slots[] = {
 	R8, R9, R10, R11, R12, R13, R14, R15, RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, RIP, EFLAGS,
 };
 
-/* mov $15,%rax (with REX.W); syscall: glibc and musl alike. */
-static const uint8_t sigreturn_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+static const struct arch_code trampolines[] = {
+	{"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9, 7}, /* mov $15,%rax; syscall: glibc, musl */
+	{"\xb8\x0f\x00\x00\x00\x0f\x05", 7, 5},         /* mov $15,%eax; syscall: Go, others */
+};
+
+static const struct arch_code exits[] = {
+	/* mov %eax,%edi; xor %eax,%eax; mov $60,%al; syscall: musl's clone */
+	{"\x89\xc7\x31\xc0\xb0\x3c\x0f\x05", 8, 6},
+	/* mov %rax,%rdi; mov $60,%eax; syscall: glibc's clone */
+	{"\x48\x89\xc7\xb8\x3c\x00\x00\x00\x0f\x05", 10, 8},
+	/* mov %eax,%edi; mov $60 or $231,%eax; syscall: start files without a libc */
+	{"\x89\xc7\xb8\x3c\x00\x00\x00\x0f\x05", 9, 7},
+	{"\x89\xc7\xb8\xe7\x00\x00\x00\x0f\x05", 9, 7},
+};
+
+/*
+ * Places in code where the return address is known by the code alone: at the beginning and the end of
+ * a function with a frame pointer, where the frame pointer is the caller's, and in the stubs that
+ * linkers make. Hex bytes; `|` is the instruction to come, `..` is any byte. The first that matches
+ * counts; the number is the distance of the return address from SP.
+ */
+static const struct landmark {
+	const char *code;
+	uint32_t sp_offset;
+} landmarks[] = {
+	{"|c3", 0},                               /* ret */
+	{"|c2....", 0},                           /* ret $n */
+	{"|f3c3", 0},                             /* rep ret */
+	{"|f2c3", 0},                             /* bnd ret */
+	{"|554889e5", 0},                         /* push %rbp; mov %rsp,%rbp */
+	{"|55488bec", 0},                         /* the other encoding */
+	{"|f30f1efa55", 0},                       /* endbr64; push %rbp */
+	{"55|4889e5", 8},
+	{"55|488bec", 8},
+	{"|493b661076", 0},                       /* Go: cmp 16(%r14),%rsp; jbe */
+	{"|493b66100f86", 0},
+	{"493b6610|76", 0},
+	{"493b6610|0f86", 0},
+	{"|ff35........ff25", 8},                 /* PLT 0: push GOT[1]; jmp *GOT[2] */
+	{"|ff35........f2ff25", 8},
+	{"ff35........|ff25", 16},
+	{"ff35........|f2ff25", 16},
+	{"|68........e9", 0},                     /* PLT: push $n; jmp PLT 0 */
+	{"|68........f2e9", 0},
+	{"|f30f1efa68........", 0},
+	{"68........|e9", 8},
+	{"68........|f2e9", 8},
+	{"|ff25", 0},                             /* PLT: jmp *GOT[n] */
+	{"|f2ff25", 0},
+	{"|f30f1efaff25", 0},
+	{"|f30f1efaf2ff25", 0},
+};
 /* clang-format on */
+
+static int hex_digit(char c)
+{
+	return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+/* Whether `code`, which has its `|` on text[at], is there. */
+static bool landmark_at(const char *code, struct bytes text, size_t at)
+{
+	size_t before = (size_t)(strchr(code, '|') - code) / 2;
+
+	if (at < before)
+		return false;
+	for (size_t i = at - before; *code; i++) {
+		if (*code == '|')
+			code++;
+		if (i >= text.len)
+			return false;
+		if (*code != '.' && text.at[i] != hex_digit(code[0]) * 16 + hex_digit(code[1]))
+			return false;
+		code += 2;
+	}
+	return true;
+}
+
+static struct arch_ra return_address(struct bytes text, size_t at)
+{
+	for (size_t i = 0; i < sizeof landmarks / sizeof landmarks[0]; i++)
+		if (landmark_at(landmarks[i].code, text, at))
+			return (struct arch_ra){ ARCH_RA_ON_STACK, landmarks[i].sp_offset };
+	return (struct arch_ra){ ARCH_RA_UNKNOWN, 0 };
+}
+
+/* call rel32 */
+static bool direct_call(struct bytes text, size_t at, int64_t *target)
+{
+	struct reader r;
+
+	if (at < 5 || at > text.len)
+		return false;
+	r = reader_at(text, at - 5);
+	if (read_u8(&r) != 0xe8)
+		return false;
+	*target = read_sint(&r, 4);
+	return true;
+}
 
 static uint64_t strip_pointer(uint64_t va, uint64_t mask)
 {
@@ -61,7 +183,12 @@ const struct arch arch_x86_64 = {
 	.sigframe_stack = 16,
 	.sigframe_slots = sigframe_slots,
 	.sigframe_words = sizeof sigframe_slots,
-	.sigreturn_code = sigreturn_code,
-	.sigreturn_size = sizeof sigreturn_code,
+	.trampolines = trampolines,
+	.trampoline_count = sizeof trampolines / sizeof trampolines[0],
+	.exits = exits,
+	.exit_count = sizeof exits / sizeof exits[0],
+	.sp_above_frame_record = true,
+	.return_address = return_address,
+	.direct_call = direct_call,
 	.strip_pointer = strip_pointer,
 };

@@ -19,7 +19,7 @@
 #define UNWIND_FRAMES_KEPT 2048
 
 struct unwind_options {
-	uint64_t frame_limit; /* stop after this many frames, folded ones included; 0: no limit */
+	uint64_t frame_limit; /* stop after so many, folded ones included; 0: no limit */
 	size_t frames_kept;   /* 0: UNWIND_FRAMES_KEPT */
 };
 

@@ -1,0 +1,54 @@
+#include "unwind/cache.h"
+
+enum { FIRST_SHIFT = 64 - 10 };
+
+static void set_size(struct cache *cache, struct arena *arena, unsigned shift)
+{
+	cache->shift = shift;
+	cache->slot_count = (size_t)1 << (64 - shift);
+	cache->slots = arena_array(arena, struct plan, cache->slot_count);
+}
+
+void cache_begin(struct cache *cache, struct arena *arena)
+{
+	cache->used = 0;
+	set_size(cache, arena, FIRST_SHIFT);
+}
+
+/* The slot of this pc, or the free one where it belongs. */
+static struct plan *slot_for(const struct cache *cache, uint64_t pc, enum pc_kind kind)
+{
+	size_t i = cache_slot(cache, pc);
+
+	while (cache->slots[i].kind != PLAN_EMPTY &&
+	       (cache->slots[i].pc != pc || cache->slots[i].pc_kind != kind))
+		i = (i + 1) & (cache->slot_count - 1);
+	return &cache->slots[i];
+}
+
+/* Twice the size. The old slots stay in the arena: as much again at most. */
+static void grow(struct cache *cache, struct arena *arena)
+{
+	struct cache old = *cache;
+
+	set_size(cache, arena, old.shift - 1);
+	for (size_t i = 0; i < old.slot_count; i++)
+		if (old.slots[i].kind != PLAN_EMPTY)
+			*slot_for(cache, old.slots[i].pc, old.slots[i].pc_kind) = old.slots[i];
+}
+
+const struct plan *cache_plan_slow(struct cache *cache, const struct planner *planner,
+				   uint64_t pc, enum pc_kind kind)
+{
+	struct plan *slot = slot_for(cache, pc, kind);
+
+	if (slot->kind != PLAN_EMPTY)
+		return slot;
+	if (cache->used >= cache->slot_count / 2) {
+		grow(cache, planner->arena);
+		slot = slot_for(cache, pc, kind);
+	}
+	plan_make(planner, pc, kind, slot);
+	cache->used++;
+	return slot;
+}

@@ -1,0 +1,179 @@
+#include "unwind/fallback.h"
+
+/* A direct call whose target is at most this far before the pc is taken for the call of the function
+ * that holds it: leaf functions in assembler (system calls, string functions) are short. */
+#define LEAF_SIZE_MAX 512
+
+static bool return_is_code(const struct stepper *stepper, uint64_t ra)
+{
+	uint64_t va = stepper->arch->strip_pointer(ra, stepper->pac_mask);
+
+	return va && is_code(stepper->planner, va);
+}
+
+/* --- Where the return address can be --- */
+
+/* The callee has not touched the frame pointer; SP is right above the return address, if that is on
+ * the stack. */
+static bool return_from_stack(struct stepper *stepper, struct cursor *cursor,
+			      uint64_t sp_offset, enum found_by found_by, struct ending *ending)
+{
+	uint8_t sp = (uint8_t)stepper->arch->dwarf_sp;
+	uint64_t va = cursor->registers.at[sp] + sp_offset;
+	uint64_t ra;
+
+	if (!register_known(&cursor->registers, sp))
+		return end_at(ending, STOP_NO_CFI, register_not_known, 0);
+	if (!memory_u64(&stepper->memory, va, &ra, ending))
+		return false;
+	if (!return_is_code(stepper, ra))
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	cursor->at = va + 8;
+	set_register(&cursor->registers, sp, cursor->at);
+	cursor_move(cursor, stepper, ra, PC_RETURN, found_by);
+	return true;
+}
+
+static bool return_from_lr(struct stepper *stepper, struct cursor *cursor,
+			   struct ending *ending)
+{
+	int8_t lr = stepper->arch->dwarf_lr;
+
+	if (lr < 0 || !register_known(&cursor->registers, (uint64_t)lr) ||
+	    !return_is_code(stepper, cursor->registers.at[lr]))
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	cursor_move(cursor, stepper, cursor->registers.at[lr], PC_RETURN, FOUND_LINK_REGISTER);
+	return true;
+}
+
+/* Frame records lie above the frame's SP on the same stack; one on another stack was left by a
+ * switch of stacks (Go, coroutines). */
+static bool record_is_plausible(const struct stepper *stepper, const struct cursor *cursor,
+				uint64_t fp)
+{
+	return fp % 8 == 0 &&
+	       (fp >= cursor->at || !memory_same_stack(&stepper->memory, fp, cursor->at));
+}
+
+/* What is known after a step along records is the pc, the frame pointer and, where the ABI fixes the
+ * record's place, SP. */
+static void move_to_record(struct stepper *stepper, struct cursor *cursor, uint64_t fp,
+			   uint64_t next_fp, uint64_t ra)
+{
+	struct frame_registers registers = { .known = 0 };
+
+	set_register(&registers, (uint8_t)stepper->arch->dwarf_fp, next_fp);
+	cursor->at = fp + 16;
+	if (stepper->arch->sp_above_frame_record)
+		set_register(&registers, (uint8_t)stepper->arch->dwarf_sp, cursor->at);
+	cursor->registers = registers;
+	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_FRAME_POINTER);
+}
+
+static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
+			       struct ending *ending)
+{
+	uint8_t reg = (uint8_t)stepper->arch->dwarf_fp;
+	uint64_t fp = cursor->registers.at[reg];
+	uint64_t next_fp, ra;
+
+	if (!register_known(&cursor->registers, reg))
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	/* Only a chain can end: 0 in a frame pointer that was not one says nothing. */
+	if (fp == 0 && cursor->found_by == FOUND_FRAME_POINTER)
+		return end_at(ending, STOP_OUTERMOST, NULL, 0);
+	if (!record_is_plausible(stepper, cursor, fp))
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	if (!memory_u64(&stepper->memory, fp, &next_fp, ending) ||
+	    !memory_u64(&stepper->memory, fp + 8, &ra, ending))
+		return false;
+	if (ra == 0 && (next_fp == 0 || cursor->found_by == FOUND_FRAME_POINTER) &&
+	    cursor->kind == PC_RETURN)
+		return end_at(ending, STOP_OUTERMOST, NULL, 0);
+	if (!return_is_code(stepper, ra))
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	move_to_record(stepper, cursor, fp, next_fp, ra);
+	return true;
+}
+
+/* --- Which of them it is --- */
+
+/* The word that is the return address if the function has not touched the stack. */
+static bool leaf_return_address(struct stepper *stepper, const struct cursor *cursor,
+				uint64_t *ra)
+{
+	const struct arch *arch = stepper->arch;
+	uint64_t reg = (uint64_t)(arch->dwarf_lr >= 0 ? arch->dwarf_lr : arch->dwarf_sp);
+	struct ending ignored;
+
+	*ra = cursor->registers.at[reg];
+	return register_known(&cursor->registers, reg) &&
+	       (arch->dwarf_lr >= 0 || memory_u64(&stepper->memory, *ra, ra, &ignored));
+}
+
+/* Whether a leaf's return address comes right after a direct call of the code where pc is. */
+static bool was_called_directly(struct stepper *stepper, const struct cursor *cursor)
+{
+	uint64_t ra;
+	struct bytes text;
+	size_t at;
+	int64_t target;
+
+	if (!leaf_return_address(stepper, cursor, &ra))
+		return false;
+	ra = stepper->arch->strip_pointer(ra, stepper->pac_mask);
+	text = memory_text(&stepper->memory, ra, &at);
+	return text.len && stepper->arch->direct_call(text, at, &target) &&
+	       cursor->pc - (ra + (uint64_t)target) < LEAF_SIZE_MAX;
+}
+
+static bool return_from_leaf(struct stepper *stepper, struct cursor *cursor, uint64_t sp_offset,
+			     struct ending *ending)
+{
+	if (stepper->arch->dwarf_lr >= 0)
+		return return_from_lr(stepper, cursor, ending);
+	return return_from_stack(stepper, cursor, sp_offset, FOUND_SCAN, ending);
+}
+
+static struct arch_ra place_by_code(const struct stepper *stepper, uint64_t pc)
+{
+	size_t at;
+	struct bytes text = memory_text(&stepper->memory, pc, &at);
+
+	if (!text.len)
+		return (struct arch_ra){ ARCH_RA_UNKNOWN, 0 };
+	return stepper->arch->return_address(text, at);
+}
+
+static bool step_exact(struct stepper *stepper, struct cursor *cursor, struct ending *ending)
+{
+	struct arch_ra ra = place_by_code(stepper, cursor->pc);
+
+	switch (ra.place) {
+	case ARCH_RA_ON_STACK:
+	case ARCH_RA_IN_LR:
+		if (return_from_leaf(stepper, cursor, ra.sp_offset, ending))
+			return true;
+		break;
+	case ARCH_RA_UNKNOWN:
+		if (was_called_directly(stepper, cursor))
+			return return_from_leaf(stepper, cursor, 0, ending);
+		break;
+	case ARCH_RA_IN_FRAME: break;
+	}
+	if (return_from_record(stepper, cursor, ending))
+		return true;
+	return stepper->arch->dwarf_lr >= 0 && ending->stop != STOP_OUTERMOST &&
+	       return_from_lr(stepper, cursor, ending);
+}
+
+bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,
+		      struct ending *ending)
+{
+	if (plan->kind == PLAN_NOT_CODE)
+		return return_from_leaf(stepper, cursor, 0, ending) ||
+		       end_at(ending, STOP_NO_MODULE, NULL, cursor->pc);
+	if (cursor->kind == PC_EXACT)
+		return step_exact(stepper, cursor, ending);
+	return return_from_record(stepper, cursor, ending);
+}

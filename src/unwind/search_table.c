@@ -1,0 +1,102 @@
+#include "unwind/search_table.h"
+
+enum { HEADER_VERSION = 1 };
+
+static struct bytes header_of(struct elf *elf, uint64_t *ea)
+{
+	const struct elf_segment *segment = elf_segment_of(elf, PT_GNU_EH_FRAME);
+	const struct elf_section *section = elf_section(elf, ".eh_frame_hdr");
+	struct bytes bytes = { NULL, 0 };
+
+	if (segment) {
+		*ea = segment->ea;
+		bytes = elf_bytes_at(elf, segment->ea);
+		return bytes_part(bytes, 0,
+				  segment->file_size < bytes.len ? segment->file_size
+								 : bytes.len);
+	}
+	if (section && elf_section_bytes(elf, ".eh_frame_hdr", &bytes, NULL))
+		*ea = section->ea;
+	return bytes;
+}
+
+/* Pairs of pointers of one fixed size each. A count that says more than there is room for is cut:
+ * the owner sees that the table is not complete. */
+static void set_table(struct search_table *table, const struct reader *r, uint64_t count)
+{
+	size_t size = pointer_size(table->encoding);
+	struct reader trial = *r;
+	uint64_t value;
+	size_t room;
+
+	if (size == 0 || (table->encoding & EH_PE_INDIRECT) ||
+	    !pointer_read(&trial, table->encoding, &table->bases, &value, NULL))
+		return;
+	table->first = reader_offset(r);
+	table->stride = 2 * size;
+	room = reader_left(r) / table->stride;
+	table->count = count < room ? count : room;
+	table->usable = !reader_failed(r) && table->count > 0;
+}
+
+struct search_table search_table_open(struct elf *elf)
+{
+	struct search_table table = { .usable = false };
+	struct reader r;
+	uint8_t eh_frame_encoding, count_encoding;
+	uint64_t count;
+
+	table.header = header_of(elf, &table.bases.section);
+	table.bases.data = table.bases.section;
+	table.bases.has_data = true;
+	r = reader_over(table.header);
+	if (read_u8(&r) != HEADER_VERSION)
+		return table;
+	eh_frame_encoding = read_u8(&r);
+	count_encoding = read_u8(&r);
+	table.encoding = read_u8(&r);
+	if (!pointer_read(&r, eh_frame_encoding, &table.bases, &table.eh_frame_ea, NULL))
+		return table;
+	table.has_eh_frame = !reader_failed(&r) && eh_frame_encoding != EH_PE_OMIT &&
+			     !(eh_frame_encoding & EH_PE_INDIRECT);
+	if (count_encoding != EH_PE_OMIT &&
+	    pointer_read(&r, count_encoding, &table.bases, &count, NULL))
+		set_table(&table, &r, count);
+	return table;
+}
+
+static uint64_t field(const struct search_table *table, uint64_t index, size_t off)
+{
+	struct reader r = reader_at(table->header, table->first + index * table->stride + off);
+	uint64_t value;
+
+	/* Cannot fail: the encoding was tried when the table was opened, and all pairs lie inside. */
+	pointer_read(&r, table->encoding, &table->bases, &value, NULL);
+	return value;
+}
+
+bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *fde_ea)
+{
+	uint64_t low = 0, high = table->usable ? table->count : 0;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (field(table, middle, 0) <= ea)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return false;
+	*fde_ea = field(table, low - 1, table->stride / 2);
+	return true;
+}
+
+bool search_table_sorted(const struct search_table *table)
+{
+	for (uint64_t i = 1; i < table->count; i++)
+		if (field(table, i - 1, 0) > field(table, i, 0))
+			return false;
+	return true;
+}
