@@ -91,9 +91,9 @@ static uint64_t address_of(const char *text)
 
 static void answer_arguments(struct question *q, const struct options *options)
 {
-	struct arena scratch = {0};
-	struct symbol_answer *answers =
-		arena_array(&scratch, struct symbol_answer, options->argument_count);
+	struct arena scratch = { 0 };
+	struct symbol_answer *answers = arena_array(&scratch, struct symbol_answer,
+						    options->argument_count);
 
 	for (size_t i = 0; i < options->argument_count; i++)
 		answers[i].ea = address_of(options->arguments[i]);
@@ -110,7 +110,7 @@ struct input {
 
 static bool more_is_ready(void)
 {
-	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	return poll(&in, 1, 0) == 1;
 }
@@ -145,8 +145,8 @@ static size_t complete_length(const struct input *in)
 
 static void answer_lines(struct question *q, char *text, size_t len)
 {
-	struct arena scratch = {0};
-	VEC(struct symbol_answer) answers = {0};
+	struct arena scratch = { 0 };
+	VEC(struct symbol_answer) answers = { 0 };
 	char *end = text + len;
 
 	while (text < end) {
@@ -154,7 +154,8 @@ static void answer_lines(struct question *q, char *text, size_t len)
 		char *stop = newline ? newline : end;
 
 		*stop = '\0';
-		*vec_push(&scratch, &answers) = (struct symbol_answer){.ea = address_of(text)};
+		*vec_push(&scratch,
+			  &answers) = (struct symbol_answer){ .ea = address_of(text) };
 		text = stop + 1;
 	}
 	answer_all(q, answers.at, answers.count);
@@ -188,11 +189,11 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		.names = SYMBOL_NAMES_DEBUG,
 		.debug_directories = options->debug_directories.at,
 	};
-	struct question q = {.options = options};
-	struct err e = {0};
+	struct question q = { .options = options };
+	struct err e = { 0 };
 
-	if (!module_open_file(&q.module, arena, options->executable ? options->executable : "a.out",
-			      &e))
+	if (!module_open_file(&q.module, arena,
+			      options->executable ? options->executable : "a.out", &e))
 		return fail(&e);
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)

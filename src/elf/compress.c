@@ -20,7 +20,7 @@
 #define XZ_MEMORY_MAX (UINT64_C(128) << 20)
 #define XZ_FIRST_SIZE ((size_t)256 << 10)
 
-#define CHDR_SIZE 24   /* Elf64_Chdr: type, reserved, size, alignment */
+#define CHDR_SIZE   24 /* Elf64_Chdr: type, reserved, size, alignment */
 #define ZDEBUG_SIZE 12 /* "ZLIB" and a big-endian size */
 
 /* The most that `in` may become. */
@@ -79,7 +79,7 @@ bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct
 	uint8_t *to;
 	bool good;
 
-	*out = (struct bytes){NULL, 0};
+	*out = (struct bytes){ NULL, 0 };
 	if (!size_check(in, size, e))
 		return false;
 	decompressor = libdeflate_alloc_decompressor();
@@ -89,7 +89,7 @@ bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct
 	good = zlib_streams(decompressor, in, to, size, e);
 	libdeflate_free_decompressor(decompressor);
 	if (good && size)
-		*out = (struct bytes){to, size};
+		*out = (struct bytes){ to, size };
 	return good;
 }
 
@@ -100,42 +100,40 @@ bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct
 	uint8_t *to;
 	size_t given;
 
-	*out = (struct bytes){NULL, 0};
+	*out = (struct bytes){ NULL, 0 };
 	if (!size_check(in, size, e))
 		return false;
 	to = arena_alloc(arena, size, 1);
 	given = ZSTD_decompress(to, size, in.at, in.len);
 	if (ZSTD_isError(given))
-		return err_set(e, ERR_FORMAT, "damaged zstd data: %s", ZSTD_getErrorName(given));
+		return err_set(e, ERR_FORMAT, "damaged zstd data: %s",
+			       ZSTD_getErrorName(given));
 	if (given != size)
-		return err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes", given,
-			       (unsigned long long)size);
+		return err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes",
+			       given, (unsigned long long)size);
 	if (size)
-		*out = (struct bytes){to, size};
+		*out = (struct bytes){ to, size };
 	return true;
 }
 
 static bool xz_problem(lzma_ret result, struct err *e)
 {
 	switch (result) {
-	case LZMA_MEM_ERROR:
-		out_of_memory();
+	case LZMA_MEM_ERROR: out_of_memory();
 	case LZMA_MEMLIMIT_ERROR:
 		return err_set(e, ERR_LIMIT, "xz data needs more than %llu MiB to decompress",
 			       (unsigned long long)(XZ_MEMORY_MAX >> 20));
-	case LZMA_FORMAT_ERROR:
-		return err_set(e, ERR_FORMAT, "not xz data");
+	case LZMA_FORMAT_ERROR: return err_set(e, ERR_FORMAT, "not xz data");
 	case LZMA_OPTIONS_ERROR:
 		return err_set(e, ERR_UNSUPPORTED, "xz data uses a filter that is not read");
-	case LZMA_BUF_ERROR:
-		return err_set(e, ERR_FORMAT, "xz data is cut short");
-	default:
-		return err_set(e, ERR_FORMAT, "damaged xz data");
+	case LZMA_BUF_ERROR: return err_set(e, ERR_FORMAT, "xz data is cut short");
+	default: return err_set(e, ERR_FORMAT, "damaged xz data");
 	}
 }
 
 /* Makes room for as much again; false at the limit. */
-static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *space, uint64_t limit)
+static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *space,
+		    uint64_t limit)
 {
 	size_t size = space->len ? space->len * 2 : XZ_FIRST_SIZE;
 	uint8_t *grown;
@@ -149,14 +147,14 @@ static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *spac
 		memcpy(grown, space->at, space->len);
 	stream->next_out = grown + space->len;
 	stream->avail_out = size - space->len;
-	*space = (struct bytes){grown, size};
+	*space = (struct bytes){ grown, size };
 	return true;
 }
 
 static bool xz_run(struct arena *arena, lzma_stream *stream, uint64_t limit, struct bytes *out,
 		   struct err *e)
 {
-	struct bytes space = {NULL, 0};
+	struct bytes space = { NULL, 0 };
 	lzma_ret result = LZMA_OK;
 
 	while (result == LZMA_OK) {
@@ -177,7 +175,7 @@ bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, stru
 	lzma_ret result;
 	bool good;
 
-	*out = (struct bytes){NULL, 0};
+	*out = (struct bytes){ NULL, 0 };
 	/* CONCATENATED: several streams are one file, and what is neither stream nor padding is
 	 * damage. */
 	result = lzma_stream_decoder(&stream, XZ_MEMORY_MAX, LZMA_CONCATENATED);
@@ -199,7 +197,7 @@ bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out,
 	read_u32(&r); /* ch_reserved */
 	size = read_u64(&r);
 	read_u64(&r); /* ch_addralign */
-	*out = (struct bytes){NULL, 0};
+	*out = (struct bytes){ NULL, 0 };
 	if (!reader_ok(&r, "compression header", e))
 		return false;
 	switch (type) {
@@ -207,8 +205,7 @@ bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out,
 		return decompress_zlib(arena, bytes_from(in, CHDR_SIZE), size, out, e);
 	case ELFCOMPRESS_ZSTD:
 		return decompress_zstd(arena, bytes_from(in, CHDR_SIZE), size, out, e);
-	default:
-		return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
+	default: return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
 	}
 }
 
@@ -218,7 +215,7 @@ bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, 
 	struct bytes magic = read_block(&r, 4);
 	uint64_t size = __builtin_bswap64(read_u64(&r));
 
-	*out = (struct bytes){NULL, 0};
+	*out = (struct bytes){ NULL, 0 };
 	if (!reader_ok(&r, "compression header", e))
 		return false;
 	if (memcmp(magic.at, "ZLIB", 4) != 0)

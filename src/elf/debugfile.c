@@ -11,9 +11,9 @@
 #include "elf/compress.h"
 
 #define SYSTEM_DEBUG_DIRECTORY "/usr/lib/debug"
-#define CRC_BLOCK ((size_t)64 << 10)
+#define CRC_BLOCK              ((size_t)64 << 10)
 /* Longer ones are not build-ids (SHA-1 has 20 bytes, the longest in use 32). */
-#define BUILD_ID_MAX 64
+#define BUILD_ID_MAX           64
 
 /* What a candidate must be. */
 struct want {
@@ -95,15 +95,16 @@ static bool is_same_file(const char *a, const char *b)
 static struct elf *refuse(struct debugfiles *files, const char *path, const char *why)
 {
 	if (!files->refused)
-		files->refused =
-			arena_printf(files->arena, "debug file %s refused: %s", path, why);
+		files->refused = arena_printf(files->arena, "debug file %s refused: %s", path,
+					      why);
 	return NULL;
 }
 
 /* Opens the file at `path` if it is what is wanted. A file that is not there is no news. */
-static struct elf *candidate(struct debugfiles *files, const char *path, const struct want *want)
+static struct elf *candidate(struct debugfiles *files, const char *path,
+			     const struct want *want)
 {
-	struct err e = {0};
+	struct err e = { 0 };
 	SCOPED_FD int fd = file_open(path, &e);
 	struct bytes data;
 	struct elf *elf;
@@ -217,16 +218,16 @@ static struct elf *find_in_directories(struct debugfiles *files, const char *dir
 
 	for (size_t i = 0; !found && (debug = debug_directory(files, i)); i++) {
 		if (directory[0] == '/')
-			found = candidate(files, join(files, join(files, debug, directory), name),
-					  want);
+			found = candidate(
+				files, join(files, join(files, debug, directory), name), want);
 		if (!found && i < directory_count(files))
 			found = candidate(files, join(files, debug, name), want);
 	}
 	return found;
 }
 
-static struct elf *find_beside(struct debugfiles *files, const char *directory, const char *name,
-			       const struct want *want)
+static struct elf *find_beside(struct debugfiles *files, const char *directory,
+			       const char *name, const struct want *want)
 {
 	struct elf *found;
 
@@ -256,8 +257,8 @@ static const char *debuglink_read(struct elf *elf, uint32_t *crc)
 	return reader_failed(&r) || !*name || strchr(name, '/') ? NULL : name;
 }
 
-static struct elf *find_by_debuglink(struct debugfiles *files, struct elf *elf, const char *path,
-				     const struct want *want)
+static struct elf *find_by_debuglink(struct debugfiles *files, struct elf *elf,
+				     const char *path, const struct want *want)
 {
 	struct want with_crc = *want;
 	const char *name = debuglink_read(elf, &with_crc.crc);
@@ -278,8 +279,8 @@ static struct elf *find_by_debuglink(struct debugfiles *files, struct elf *elf, 
 	return found;
 }
 
-static struct elf *find_by_name(struct debugfiles *files, const struct elf *elf, const char *path,
-				const struct want *want)
+static struct elf *find_by_name(struct debugfiles *files, const struct elf *elf,
+				const char *path, const struct want *want)
 {
 	const char *real = real_name(files, elf->name);
 	const char *running = path[0] == '/' ? path : real;
@@ -325,7 +326,7 @@ static struct elf *find_in_cache(struct debugfiles *files, const struct want *wa
 
 struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char *path)
 {
-	struct want want = {.like = elf, .build_id = elf->build_id};
+	struct want want = { .like = elf, .build_id = elf->build_id };
 	struct elf *found = find_by_build_id(files, &want);
 
 	if (!found)
@@ -342,7 +343,7 @@ struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char
 struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf *from,
 				     const char *name, struct bytes build_id)
 {
-	struct want want = {.like = from, .build_id = build_id};
+	struct want want = { .like = from, .build_id = build_id };
 	const char *under = under_sysroot(files, name), *debug;
 	struct elf *found = under ? candidate(files, under, &want) : NULL;
 
@@ -363,10 +364,10 @@ struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf 
 	return found;
 }
 
-struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf, const char *name,
-			       const char *directory, uint64_t id)
+struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf,
+			       const char *name, const char *directory, uint64_t id)
 {
-	struct want want = {.like = elf, .has_dwo_id = true, .dwo_id = id};
+	struct want want = { .like = elf, .has_dwo_id = true, .dwo_id = id };
 	const char *full = name[0] == '/' || !directory ? name : join(files, directory, name);
 	const char *beside = directory_of(files, real_name(files, elf->name));
 	const char *under = under_sysroot(files, full);
@@ -381,8 +382,9 @@ struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf, 
 	for (size_t i = 0; !found && i < directory_count(files); i++) {
 		found = candidate(files, join(files, files->directories[i], name), &want);
 		if (!found)
-			found = candidate(
-				files, join(files, files->directories[i], last_part(name)), &want);
+			found = candidate(files,
+					  join(files, files->directories[i], last_part(name)),
+					  &want);
 	}
 	return found;
 }
@@ -405,13 +407,14 @@ static struct elf *find_package(struct debugfiles *files, const char *path,
 	struct elf *found = candidate(files, name, want);
 
 	if (!found)
-		found = find_in_directories(files, directory_of(files, name), last_part(name), want);
+		found = find_in_directories(files, directory_of(files, name), last_part(name),
+					    want);
 	return found;
 }
 
 struct elf *debugfile_find_dwp(struct debugfiles *files, const struct elf *elf)
 {
-	struct want want = {.like = elf};
+	struct want want = { .like = elf };
 	const char *real = real_name(files, elf->name);
 	struct elf *found = find_package(files, elf->name, &want);
 

@@ -26,7 +26,7 @@ struct debugfiles {
 	struct arena *arena;            /* everything opened lives here */
 	const char *const *directories; /* --debug-dir, NULL-terminated; or NULL */
 	const char *sysroot;            /* or NULL */
-	const char *refused;            /* "debug file X refused: WHY" of the first one, or NULL */
+	const char *refused; /* "debug file X refused: WHY" of the first one, or NULL */
 };
 
 /* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running, for
@@ -40,8 +40,8 @@ struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf 
 
 /* A .dwo by the skeleton's DW_AT_dwo_name and DW_AT_comp_dir (or NULL): as named, beside `elf`, and
  * in every --debug-dir. */
-struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf, const char *name,
-			       const char *directory, uint64_t id);
+struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf,
+			       const char *name, const char *directory, uint64_t id);
 
 /* FILE.dwp beside `elf` (for X.debug also X.dwp), or in a --debug-dir. */
 struct elf *debugfile_find_dwp(struct debugfiles *files, const struct elf *elf);

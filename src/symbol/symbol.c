@@ -22,9 +22,9 @@ struct symbolizer {
 /* module->symbols */
 struct module_symbols {
 	struct module *module;
-	struct elf *debug;       /* separate debug file; or NULL */
-	struct elf *dwarf_elf;   /* the file `dwarf` reads: the module's own or `debug` */
-	struct dwarf *dwarf;     /* or NULL */
+	struct elf *debug;     /* separate debug file; or NULL */
+	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
+	struct dwarf *dwarf;   /* or NULL */
 	struct symtab *symtab;
 	struct debugfiles files;
 	struct dwarf_companions companions;
@@ -82,12 +82,12 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 		if (m->debug && has_dwarf(m->debug))
 			m->dwarf_elf = m->debug;
 	}
-	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
+	m->companions = (struct dwarf_companions){ m, open_dwo, open_dwp, open_alternate };
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
 	m->symtab = symtab_new(arena, &(struct symtab_sources){
 					      .module = module->elf,
-					      .embedded = debugfile_embedded(module->elf,
-									     &m->embedded_problem),
+					      .embedded = debugfile_embedded(
+						      module->elf, &m->embedded_problem),
 					      .debug = m->debug,
 				      });
 }
@@ -126,9 +126,9 @@ static const char *dwarf_name(const struct dwarf_frame *frame)
 static bool is_c_like(uint16_t language)
 {
 	static const uint16_t plain[] = {
-		0x01 /* C89 */,	      0x02 /* C */,   0x0c /* C99 */,	    0x1d /* C11 */,
-		0x05 /* Cobol74 */,   0x06,	      0x07 /* Fortran77 */, 0x09 /* Pascal83 */,
-		0x8001 /* assembler */
+		0x01 /* C89 */,       0x02 /* C */,        0x0c /* C99 */,
+		0x1d /* C11 */,       0x05 /* Cobol74 */,  0x06,
+		0x07 /* Fortran77 */, 0x09 /* Pascal83 */, 0x8001 /* assembler */
 	};
 
 	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
@@ -204,11 +204,12 @@ static void answer_by_table(struct symbolizer *s, const struct symtab_symbol *sy
 	name_by_table(s, to->frames, symbol);
 }
 
-static void answer(struct symbolizer *s, struct module_symbols *m, const struct dwarf_answer *dwarf,
-		   struct symbol_answer *to)
+static void answer(struct symbolizer *s, struct module_symbols *m,
+		   const struct dwarf_answer *dwarf, struct symbol_answer *to)
 {
 	struct symtab_symbol found;
-	const struct symtab_symbol *symbol = symtab_find(m->symtab, to->ea, &found) ? &found : NULL;
+	const struct symtab_symbol *symbol = symtab_find(m->symtab, to->ea, &found) ? &found
+										    : NULL;
 
 	if (dwarf->frame_count)
 		answer_by_dwarf(s, m, dwarf, symbol, to);
@@ -243,7 +244,7 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	       size_t count)
 {
 	struct module_symbols *m = symbols_of(s, module);
-	struct arena scratch = {0};
+	struct arena scratch = { 0 };
 	struct symbol_answer **order = sorted(&scratch, answers, count);
 	struct dwarf_answer *unique = arena_array(&scratch, struct dwarf_answer, count);
 	size_t unique_count = 0;

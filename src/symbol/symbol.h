@@ -27,14 +27,14 @@ enum symbol_names { SYMBOL_NAMES_LINKER, SYMBOL_NAMES_DEBUG };
 struct symbol_options {
 	bool demangle;
 	enum symbol_names names;
-	const char *const *debug_directories; /* --debug-dir, searched first; NULL-terminated or NULL */
+	const char *const *debug_directories; /* --debug-dir: first; NULL-terminated or NULL */
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
 };
 
 /* One level of the inline chain, innermost first; the last one is the real function. */
 struct symbol_frame {
-	const char *function;  /* demangled as the options say; NULL: not known */
-	uint64_t function_ea;  /* where it begins; valid when has_function_ea */
+	const char *function; /* demangled as the options say; NULL: not known */
+	uint64_t function_ea; /* where it begins; valid when has_function_ea */
 	bool has_function_ea;
 	const char *file;      /* NULL: not known */
 	uint32_t line, column; /* 0: not known */
@@ -42,9 +42,9 @@ struct symbol_frame {
 };
 
 struct symbol_answer {
-	uint64_t ea;           /* asked: pc_for_lookup minus the load bias */
+	uint64_t ea; /* asked: pc_for_lookup minus the load bias */
 	struct symbol_frame *frames;
-	size_t frame_count;    /* 0: neither name nor line is known */
+	size_t frame_count; /* 0: neither name nor line is known */
 };
 
 struct symbolizer;

@@ -80,12 +80,9 @@ static uint8_t bind_rank(uint8_t bind)
 {
 	switch (bind) {
 	case STB_GLOBAL:
-	case STB_GNU_UNIQUE:
-		return 2;
-	case STB_WEAK:
-		return 1;
-	default:
-		return 0;
+	case STB_GNU_UNIQUE: return 2;
+	case STB_WEAK: return 1;
+	default: return 0;
 	}
 }
 
@@ -157,7 +154,7 @@ static int compare_at_one_address(const void *left, const void *right)
 static void sort_by_byte(const struct candidate *from, struct candidate *to, size_t count,
 			 unsigned shift)
 {
-	size_t starts[257] = {0};
+	size_t starts[257] = { 0 };
 
 	for (size_t i = 0; i < count; i++)
 		starts[((from[i].ea >> shift) & 255) + 1]++;
@@ -206,7 +203,8 @@ static void sort_runs(struct candidate *at, size_t count)
 }
 
 /* Rule 2: what has no size ends where the next symbol or the next known function begins. */
-static void bound_unsized(struct candidate *at, size_t count, const struct function_starts *starts)
+static void bound_unsized(struct candidate *at, size_t count,
+			  const struct function_starts *starts)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -242,7 +240,7 @@ static void emit(struct sweep *s, uint64_t end)
 	uint32_t owner = s->open[s->depth - 1];
 
 	if (s->at < end)
-		s->spans->at[s->spans->count++] = (struct span){s->at, end, owner};
+		s->spans->at[s->spans->count++] = (struct span){ s->at, end, owner };
 	s->at = s->at < end ? end : s->at;
 }
 
@@ -259,9 +257,10 @@ static void sweep_to(struct sweep *s, uint64_t ea)
 }
 
 /* Every symbol opens at most one span and closes at most one: twice the count is enough. */
-static void spans_make(struct symtab *t, struct arena *scratch, bool functions, struct spans *spans)
+static void spans_make(struct symtab *t, struct arena *scratch, bool functions,
+		       struct spans *spans)
 {
-	struct sweep s = {.candidates = t->candidates, .spans = spans};
+	struct sweep s = { .candidates = t->candidates, .spans = spans };
 	size_t count = 0;
 
 	for (size_t i = 0; i < t->count; i++)
@@ -280,9 +279,9 @@ static void spans_make(struct symtab *t, struct arena *scratch, bool functions, 
 struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources)
 {
 	struct symtab *t = arena_new(arena, struct symtab);
-	struct function_starts starts = {0};
-	struct arena scratch = {0};
-	struct collector c = {.arena = &scratch};
+	struct function_starts starts = { 0 };
+	struct arena scratch = { 0 };
+	struct collector c = { .arena = &scratch };
 	struct candidate *sorted;
 
 	collect_table(&c, sources->module, ELF_DYNSYM);

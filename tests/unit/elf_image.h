@@ -31,8 +31,8 @@ struct image {
 	size_t symbol_count;
 	const struct image_symbol *dynamic; /* .dynsym */
 	size_t dynamic_count;
-	struct bytes build_id;              /* empty: none */
-	struct bytes eh_frame_hdr;          /* contents; its ea is 0x100000 */
+	struct bytes build_id;     /* empty: none */
+	struct bytes eh_frame_hdr; /* contents; its ea is 0x100000 */
 };
 
 #define IMAGE_EH_FRAME_HDR 0x100000

@@ -134,8 +134,8 @@ static const uint8_t xz_dictionary[] = {
 };
 /* clang-format on */
 
-#define BYTES(array) ((struct bytes){(const uint8_t *)(array), sizeof(array)})
-#define TEXT_SIZE 254
+#define BYTES(array) ((struct bytes){ (const uint8_t *)(array), sizeof(array) })
+#define TEXT_SIZE    254
 
 static struct bytes plain_text(struct arena *arena)
 {
@@ -143,14 +143,14 @@ static struct bytes plain_text(struct arena *arena)
 	size_t len = 0;
 
 	for (int i = 0; i < 12; i++)
-		len += (size_t)snprintf(text + len, TEXT_SIZE + 1 - len, "frame %d of the stack\n",
-					i);
+		len += (size_t)snprintf(text + len, TEXT_SIZE + 1 - len,
+					"frame %d of the stack\n", i);
 	assert_int_equal(len, TEXT_SIZE);
-	return (struct bytes){(const uint8_t *)text, len};
+	return (struct bytes){ (const uint8_t *)text, len };
 }
 
-typedef bool decompressor(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-			  struct err *e);
+typedef bool decompressor(struct arena *arena, struct bytes in, uint64_t size,
+			  struct bytes *out, struct err *e);
 
 static bool unpack_xz(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
 		      struct err *e)
@@ -160,19 +160,20 @@ static bool unpack_xz(struct arena *arena, struct bytes in, uint64_t size, struc
 }
 
 /* `head` and then `in`, in memory of exactly that size, so that a sanitizer sees every slip. */
-static struct bytes glued(struct arena *arena, const void *head, size_t head_len, struct bytes in)
+static struct bytes glued(struct arena *arena, const void *head, size_t head_len,
+			  struct bytes in)
 {
 	uint8_t *both = arena_alloc(arena, head_len + in.len, 1);
 
 	memcpy(both, head, head_len);
 	memcpy(both + head_len, in.at, in.len);
-	return (struct bytes){both, head_len + in.len};
+	return (struct bytes){ both, head_len + in.len };
 }
 
-static bool unpack_section(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-			   struct err *e, uint32_t type)
+static bool unpack_section(struct arena *arena, struct bytes in, uint64_t size,
+			   struct bytes *out, struct err *e, uint32_t type)
 {
-	uint8_t header[24] = {0};
+	uint8_t header[24] = { 0 };
 
 	memcpy(header, &type, 4);
 	memcpy(header + 8, &size, 8);
@@ -192,8 +193,8 @@ static bool unpack_zstd_section(struct arena *arena, struct bytes in, uint64_t s
 	return unpack_section(arena, in, size, out, e, 2);
 }
 
-static bool unpack_zdebug(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-			  struct err *e)
+static bool unpack_zdebug(struct arena *arena, struct bytes in, uint64_t size,
+			  struct bytes *out, struct err *e)
 {
 	uint8_t header[12] = "ZLIB";
 
@@ -208,21 +209,21 @@ static const struct form {
 	struct bytes one, two;
 	bool size_is_stated;
 } forms[] = {
-	{"zlib", decompress_zlib, BYTES(zlib_one), BYTES(zlib_two), true},
-	{"zstd", decompress_zstd, BYTES(zstd_one), BYTES(zstd_two), true},
-	{"xz", unpack_xz, BYTES(xz_one), BYTES(xz_two), false},
-	{"SHF_COMPRESSED zlib", unpack_zlib_section, BYTES(zlib_one), BYTES(zlib_two), true},
-	{"SHF_COMPRESSED zstd", unpack_zstd_section, BYTES(zstd_one), BYTES(zstd_two), true},
-	{".zdebug", unpack_zdebug, BYTES(zlib_one), BYTES(zlib_two), true},
+	{ "zlib", decompress_zlib, BYTES(zlib_one), BYTES(zlib_two), true },
+	{ "zstd", decompress_zstd, BYTES(zstd_one), BYTES(zstd_two), true },
+	{ "xz", unpack_xz, BYTES(xz_one), BYTES(xz_two), false },
+	{ "SHF_COMPRESSED zlib", unpack_zlib_section, BYTES(zlib_one), BYTES(zlib_two), true },
+	{ "SHF_COMPRESSED zstd", unpack_zstd_section, BYTES(zstd_one), BYTES(zstd_two), true },
+	{ ".zdebug", unpack_zdebug, BYTES(zlib_one), BYTES(zlib_two), true },
 };
 
 #define FORM_COUNT (sizeof forms / sizeof forms[0])
 
 static void unpacks_to(const struct form *form, struct bytes in)
 {
-	struct arena arena = {0};
+	struct arena arena = { 0 };
 	struct bytes out, want = plain_text(&arena);
-	struct err e = {0};
+	struct err e = { 0 };
 
 	if (!form->unpack(&arena, in, want.len, &out, &e))
 		fail_msg("%s: %s", form->name, e.text);
@@ -232,9 +233,9 @@ static void unpacks_to(const struct form *form, struct bytes in)
 
 static void refuses(const struct form *form, struct bytes in, uint64_t size, enum err_kind kind)
 {
-	struct arena arena = {0};
+	struct arena arena = { 0 };
 	struct bytes exact = glued(&arena, "", 0, in), out;
-	struct err e = {0};
+	struct err e = { 0 };
 
 	if (form->unpack(&arena, exact, size, &out, &e))
 		fail_msg("%s: %zu bytes for %llu were taken", form->name, in.len,
@@ -275,11 +276,12 @@ static void test_cut_short_at_every_length(void **state)
 
 static void test_garbage_behind(void **state)
 {
-	struct arena arena = {0};
+	struct arena arena = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++)
-		refuses(&forms[i], glued(&arena, forms[i].one.at, forms[i].one.len, BYTES("xy")),
+		refuses(&forms[i],
+			glued(&arena, forms[i].one.at, forms[i].one.len, BYTES("xy")),
 			TEXT_SIZE, ERR_FORMAT);
 	arena_free(&arena);
 }
@@ -290,29 +292,30 @@ static void test_lying_sizes(void **state)
 		uint64_t size;
 		enum err_kind kind;
 	} lies[] = {
-		{0, ERR_FORMAT},
-		{TEXT_SIZE - 1, ERR_FORMAT},
-		{TEXT_SIZE + 1, ERR_FORMAT},
-		{100000, ERR_LIMIT}, /* of the 65 or 67 bytes there are */
-		{DECOMPRESS_SIZE_MAX + 1, ERR_LIMIT},
-		{UINT64_MAX, ERR_LIMIT},
+		{ 0, ERR_FORMAT },
+		{ TEXT_SIZE - 1, ERR_FORMAT },
+		{ TEXT_SIZE + 1, ERR_FORMAT },
+		{ 100000, ERR_LIMIT }, /* of the 65 or 67 bytes there are */
+		{ DECOMPRESS_SIZE_MAX + 1, ERR_LIMIT },
+		{ UINT64_MAX, ERR_LIMIT },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++)
-		for (size_t j = 0; forms[i].size_is_stated && j < sizeof lies / sizeof lies[0]; j++)
+		for (size_t j = 0; forms[i].size_is_stated && j < sizeof lies / sizeof lies[0];
+		     j++)
 			refuses(&forms[i], forms[i].one, lies[j].size, lies[j].kind);
 }
 
 static void test_every_byte_wrong(void **state)
 {
-	struct arena arena = {0};
+	struct arena arena = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++) {
 		for (size_t at = 0; at < forms[i].one.len; at++) {
 			struct bytes in = glued(&arena, "", 0, forms[i].one), out;
-			struct err e = {0};
+			struct err e = { 0 };
 
 			((uint8_t *)(uintptr_t)in.at)[at] ^= 0x55;
 			/* zstd without a checksum may not notice; nothing may break, and a refusal
@@ -338,23 +341,23 @@ static void test_xz_bombs(void **state)
 
 static void test_headers(void **state)
 {
-	struct arena arena = {0};
+	struct arena arena = { 0 };
 	struct bytes out;
-	struct err e = {0};
-	uint8_t header[24] = {3};
+	struct err e = { 0 };
+	uint8_t header[24] = { 3 };
 
 	(void)state;
 	assert_false(decompress_section(&arena, BYTES(header), &out, &e));
 	assert_int_equal(e.kind, ERR_UNSUPPORTED);
 	assert_string_equal(e.text, "compression type 3");
 	for (size_t len = 0; len < sizeof header; len++) {
-		struct bytes cut = glued(&arena, header, len, (struct bytes){header, 0});
+		struct bytes cut = glued(&arena, header, len, (struct bytes){ header, 0 });
 
 		assert_false(decompress_section(&arena, cut, &out, &e));
 	}
 	assert_false(decompress_zdebug(&arena, BYTES("ZLIb12345678"), &out, &e));
-	assert_false(decompress_zdebug(&arena, (struct bytes){(const uint8_t *)"ZLIB", 4}, &out,
-				       &e));
+	assert_false(decompress_zdebug(&arena, (struct bytes){ (const uint8_t *)"ZLIB", 4 },
+				       &out, &e));
 	arena_free(&arena);
 }
 
