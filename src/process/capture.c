@@ -285,7 +285,7 @@ static void pieces_take(struct job *job, const int32_t *thread_of)
 					{(uint8_t *)arena_copy(job->arena, copy->at, copy->got),
 					 copy->got},
 				};
-			else
+			else if (!copy->guessed)
 				thread->stack_missing += copy->wanted - copy->got;
 			thread->piece_count++;
 		}

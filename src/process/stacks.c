@@ -79,20 +79,25 @@ static uint64_t thread_block(const struct arch *arch, const struct registers *re
 	return 0;
 }
 
-static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t block)
+static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t block,
+			  bool *guessed)
 {
 	const struct map *map = snapshot_map_at(snapshot, sp);
 	uint64_t end;
 
+	*guessed = false;
 	if (!map) {
 		end = end_of_growing_stack(snapshot, sp);
+		*guessed = end == 0;
 		return end ? end : (sp & ~(PAGE - 1)) + UNKNOWN_PART;
 	}
 	if (block > sp && block < map->end && strcmp(map->path, "[stack]") != 0)
 		return block;
 	if (strcmp(map->path, "[stack]") != 0 && map->end - map->start > LARGE_MAPPING &&
-	    map->end - sp > UNBOUNDED_PART)
+	    map->end - sp > UNBOUNDED_PART) {
+		*guessed = true;
 		return sp + UNBOUNDED_PART;
+	}
 	return map->end;
 }
 
@@ -119,7 +124,13 @@ static struct stack_copy *copy_plan(struct stacks *stacks, uint32_t thread, uint
 		return NULL;
 	if (size > stacks->total - stacks->used)
 		size = (stacks->total - stacks->used) & ~UINT64_C(7);
-	*copy = (struct stack_copy){thread, va, wanted, size, stacks->buffer + stacks->used};
+	*copy = (struct stack_copy){
+		.thread = thread,
+		.va = va,
+		.wanted = wanted,
+		.got = size,
+		.at = stacks->buffer + stacks->used,
+	};
 	stacks->used += (size + 7) & ~UINT64_C(7);
 	if (stacks->used > stacks->total)
 		stacks->used = stacks->total;
@@ -130,17 +141,20 @@ static struct stack_copy *copy_plan(struct stacks *stacks, uint32_t thread, uint
 static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint64_t block)
 {
 	uint64_t begin = (sp - stacks->snapshot->arch->red_zone) & ~UINT64_C(7);
-	uint64_t end = stack_end(stacks->snapshot, sp, block);
+	const struct map *map = snapshot_map_at(stacks->snapshot, sp);
+	bool guessed;
+	uint64_t end = stack_end(stacks->snapshot, sp, block, &guessed);
+	struct stack_copy *copy;
 
 	/* The red zone of a stack pointer at its mapping's very beginning belongs to the guard. */
-	const struct map *map = snapshot_map_at(stacks->snapshot, sp);
-
 	if (map && begin < map->start)
 		begin = map->start;
 	if (sp == 0 || end <= begin)
 		return;
-	copy_plan(stacks, thread, begin, end - begin,
-		  stacks->limit < FIRST_PART ? stacks->limit : FIRST_PART);
+	copy = copy_plan(stacks, thread, begin, end - begin,
+			 stacks->limit < FIRST_PART ? stacks->limit : FIRST_PART);
+	if (copy)
+		copy->guessed = guessed;
 }
 
 /* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the call

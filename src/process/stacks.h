@@ -16,6 +16,7 @@ struct stack_copy {
 	uint32_t thread;   /* index of the thread it belongs to */
 	uint64_t va;
 	uint64_t wanted;   /* bytes from va to the end of the used stack */
+	bool guessed;      /* that end is only a guess: what is not there is not missing */
 	uint64_t got;      /* bytes that are there at `at` */
 	uint8_t *at;
 };
