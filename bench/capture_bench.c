@@ -135,8 +135,8 @@ int main(int argc, char **argv)
 		return 1;
 	say("write", begin, size);
 	begin = cpu_seconds();
-	if (!capture_read(&read_arena, (struct bytes){(const uint8_t *)text, size}, "bench", &again,
-			  &e)) {
+	if (!capture_read(&read_arena, (struct bytes){(const uint8_t *)text, size}, "bench",
+			  &again, &e)) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
 	}

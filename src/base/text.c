@@ -136,8 +136,8 @@ struct bytes text_unescape(struct arena *arena, struct bytes text)
 
 		bytes[count] = text.at[0];
 		if (begins_with_escape(text)) {
-			bytes[count] = (uint8_t)(hex_value(text.at[2]) << 4 |
-						 hex_value(text.at[3]));
+			bytes[count] =
+				(uint8_t)(hex_value(text.at[2]) << 4 | hex_value(text.at[3]));
 			length = ESCAPE_LENGTH;
 		}
 		count++;
@@ -345,7 +345,8 @@ bool base64_decode(struct arena *arena, const char *text, size_t len, struct byt
 		return false;
 	if (!len)
 		return true;
-	padding = (size_t)(text[len - 1] == '=') + (text[len - 1] == '=' && text[len - 2] == '=');
+	padding =
+		(size_t)(text[len - 1] == '=') + (text[len - 1] == '=' && text[len - 2] == '=');
 	bytes = (uint8_t *)arena_alloc(arena, len / 4, 3);
 	for (size_t i = 0; i < len / 4; i++)
 		if (!base64_group(text + 4 * i, i + 1 == len / 4 ? padding : 0, bytes + 3 * i))

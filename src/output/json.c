@@ -10,7 +10,8 @@ static void put_frame(struct json_out *out, const struct report_frame *frame)
 	json_open(out, NULL, '{');
 	json_hex(out, "pc", frame->pc);
 	json_text(out, "function", frame->function);
-	json_count_or_null(out, "function_offset", frame->has_function_off, frame->function_off);
+	json_count_or_null(out, "function_offset", frame->has_function_off,
+			   frame->function_off);
 	json_text(out, "file", frame->file);
 	json_count_or_null(out, "line", frame->line > 0, frame->line);
 	json_count_or_null(out, "column", frame->column > 0, frame->column);

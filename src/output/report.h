@@ -13,7 +13,7 @@
 struct report_frame {
 	uint64_t pc;
 	const char *function;
-	uint64_t function_off;   /* pc - function's start; valid when has_function_off */
+	uint64_t function_off; /* pc - function's start; valid when has_function_off */
 	bool has_function_off;
 	const char *file;
 	uint32_t line, column;
@@ -21,7 +21,7 @@ struct report_frame {
 	const char *module;      /* path, NULL: no module at this address */
 	const char *module_name; /* last part of it */
 	const char *build_id;
-	uint64_t module_off;     /* pc as an address of the module's file (ea); valid with module */
+	uint64_t module_off; /* pc as an address of the module's file (ea); valid with module */
 	enum found_by found_by;
 };
 
@@ -29,7 +29,7 @@ struct report_thread {
 	const struct thread *thread; /* name, registers, why the stack ends */
 	struct report_frame *frames; /* innermost first */
 	size_t frame_count;
-	uint64_t folded;             /* frames left out before frames[fold_at] */
+	uint64_t folded; /* frames left out before frames[fold_at] */
 	size_t fold_at;
 };
 
@@ -37,18 +37,18 @@ struct report {
 	const struct snapshot *snapshot;
 	struct report_thread *threads;
 	size_t thread_count;
-	const char *const *notes;    /* what the reader should know: missing files, refusals */
+	const char *const *notes; /* what the reader should know: missing files, refusals */
 	size_t note_count;
-	bool partial;                /* some thread or module was left out */
+	bool partial; /* some thread or module was left out */
 };
 
 struct report_options {
 	bool registers, maps;
-	bool verbose;                /* how frames were found, columns, notes of each module */
-	bool from_capture;           /* symbolize: the banner says where the data comes from */
-	const char *capture_name;    /* its file, with from_capture; or NULL */
-	const char *version;         /* for the banner; NULL: this program's */
-	bool capture_only;           /* the head stands alone: nothing is symbolized after it */
+	bool verbose;             /* how frames were found, columns, notes of each module */
+	bool from_capture;        /* symbolize: the banner says where the data comes from */
+	const char *capture_name; /* its file, with from_capture; or NULL */
+	const char *version;      /* for the banner; NULL: this program's */
+	bool capture_only;        /* the head stands alone: nothing is symbolized after it */
 };
 
 /* The text report: banner, facts, maps, threads. Printed in two parts, so that

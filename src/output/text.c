@@ -5,8 +5,8 @@
  * Every string of the target goes through sink_foreign: names of threads, files and functions may
  * hold control characters.
  */
-#include "base/sink.h"
 #include "base/text.h"
+#include "base/sink.h"
 #include "output/report.h"
 
 enum {
@@ -180,7 +180,8 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 	sink_char(&sink, '\n');
 	put_origin(&sink, snapshot, options);
 	sink_text(&sink, "Found ");
-	sink_decimal(&sink, facts->threads_found ? facts->threads_found : snapshot->thread_count);
+	sink_decimal(&sink,
+		     facts->threads_found ? facts->threads_found : snapshot->thread_count);
 	sink_text(&sink, " threads\n");
 	put_stop_time(&sink, facts);
 	put_method(&sink, facts);

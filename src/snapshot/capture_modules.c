@@ -51,7 +51,8 @@ void modules_from_maps(struct arena *arena, struct snapshot *snapshot)
 	struct map *maps = snapshot->maps;
 
 	for (size_t at = 0, end; at < snapshot->map_count; at = end) {
-		struct snapshot_module module = {.path = maps[at].path, .start = maps[at].start};
+		struct snapshot_module module = {.path = maps[at].path,
+						 .start = maps[at].start};
 
 		end = at + 1;
 		if (!may_be_module(&maps[at]))

@@ -70,8 +70,9 @@ static void read_format(const struct node *document)
 
 	if (!format.json) {
 		if (!node_member(document, "threads").json)
-			node_fail(document, ERR_FORMAT,
-				  "is not a capture: it has neither \"format\" nor \"threads\"");
+			node_fail(
+				document, ERR_FORMAT,
+				"is not a capture: it has neither \"format\" nor \"threads\"");
 		return;
 	}
 	if (word && strcmp(word, CAPTURE_FORMAT) != 0) {
@@ -98,7 +99,8 @@ static void read_architecture(const struct node *document, struct snapshot *out)
 		return;
 	out->arch = arch_named(word);
 	if (!out->arch)
-		node_fail(&node, ERR_UNSUPPORTED, "'%s' is none of those known: x86_64, aarch64",
+		node_fail(&node, ERR_UNSUPPORTED,
+			  "'%s' is none of those known: x86_64, aarch64",
 			  text_for_message(shown, sizeof shown, word));
 }
 
@@ -135,7 +137,8 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 	facts->held_longest_ns = member_number(&node, "held_longest_ns", UINT64_MAX);
 	facts->threads_found = (uint32_t)member_number(&node, "threads_found", UINT32_MAX);
 	facts->threads_stopped = (uint32_t)member_number(&node, "threads_stopped", UINT32_MAX);
-	facts->threads_left_out = (uint32_t)member_number(&node, "threads_left_out", UINT32_MAX);
+	facts->threads_left_out =
+		(uint32_t)member_number(&node, "threads_left_out", UINT32_MAX);
 	facts->stack_bytes = member_number(&node, "stack_bytes", UINT64_MAX);
 	facts->stack_bytes_missing = member_number(&node, "stack_bytes_missing", UINT64_MAX);
 }
@@ -251,7 +254,8 @@ static const char *read_build_id(const struct node *up)
 		return NULL;
 	if (!length || length % 2 || length > BUILD_ID_DIGITS_LIMIT ||
 	    strspn(word, "0123456789abcdef") != length) {
-		node_fail(&node, ERR_FORMAT, "should be lower-case hex digits, two for each byte");
+		node_fail(&node, ERR_FORMAT,
+			  "should be lower-case hex digits, two for each byte");
 		return NULL;
 	}
 	return arena_copy(node.in->arena, word, length);
@@ -517,9 +521,9 @@ static void read_threads(const struct node *list, struct snapshot *out)
 	}
 }
 
-/* The items as stretches of text, each parsed on its own. `text` is the whole file. */
-static void read_split_threads(const struct node *list, struct bytes text,
-			       const struct capture_split *split, struct snapshot *out)
+/* The items as stretches of text, each parsed on its own. */
+static void read_split_threads(const struct node *list, const struct capture_split *split,
+			       struct snapshot *out)
 {
 	struct json_object *kept[TREES_KEPT] = {NULL};
 	size_t count = split->threads.count;
@@ -529,10 +533,9 @@ static void read_split_threads(const struct node *list, struct bytes text,
 	out->threads = arena_array(list->in->arena, struct thread, count);
 	out->thread_count = count;
 	for (size_t i = 0; i < count && !list->in->failed; i++) {
-		const struct bytes *item = &split->threads.at[i];
 		struct node node = {.in = list->in, .up = list, .index = i};
 
-		node.json = json_parse(list->in, item, 1, (size_t)(item->at - text.at));
+		node.json = json_parse(list->in, &split->threads.at[i], 1);
 		read_thread(&node, out->arch, &out->threads[i]);
 		json_object_put(kept[i % TREES_KEPT]);
 		kept[i % TREES_KEPT] = node.json;
@@ -550,8 +553,7 @@ static int compare_tids(const void *a, const void *b)
 
 static void check_tids(const struct node *list, const struct snapshot *snapshot)
 {
-	struct arena scratch = {0};
-	uint32_t *tids = arena_array(&scratch, uint32_t, snapshot->thread_count);
+	uint32_t *tids = arena_array(list->in->arena, uint32_t, snapshot->thread_count);
 
 	for (size_t i = 0; i < snapshot->thread_count; i++)
 		tids[i] = snapshot->threads[i].tid;
@@ -559,7 +561,6 @@ static void check_tids(const struct node *list, const struct snapshot *snapshot)
 	for (size_t i = 1; i < snapshot->thread_count; i++)
 		if (tids[i] == tids[i - 1])
 			node_fail(list, ERR_FORMAT, "thread %u is there twice", tids[i]);
-	arena_free(&scratch);
 }
 
 /* Before json-c sees it, which stops at a NUL and looks at UTF-8 only in passing. */
@@ -571,8 +572,9 @@ static bool text_is_sane(struct bytes text, const char *name, struct err *e)
 	if (!text.len)
 		return err_set(e, ERR_FORMAT, "%s: is empty", name);
 	if (text.len > CAPTURE_SIZE_LIMIT)
-		return err_set(e, ERR_LIMIT, "%s: %zu bytes are more than a capture may have (%zu)",
-			       name, text.len, CAPTURE_SIZE_LIMIT);
+		return err_set(e, ERR_LIMIT,
+			       "%s: %zu bytes are more than a capture may have (%zu)", name,
+			       text.len, CAPTURE_SIZE_LIMIT);
 	if (nul)
 		return err_set(e, ERR_FORMAT, "%s: not JSON: NUL byte at offset %zu", name,
 			       (size_t)(nul - text.at));
@@ -582,22 +584,21 @@ static bool text_is_sane(struct bytes text, const char *name, struct err *e)
 	return true;
 }
 
-static void read_capture(struct json_in *in, struct bytes text, struct arena *scratch,
-			 struct snapshot *out)
+static void read_capture(struct json_in *in, struct snapshot *out)
 {
 	static const struct bytes empty_array = {(const uint8_t *)"[]", 2};
 	struct capture_split split;
-	bool is_split = capture_split(scratch, text, &split);
+	bool is_split = capture_split(in->arena, in->text, &split);
 	struct bytes parts[] = {split.before, empty_array, split.after};
 	struct node document = {.in = in};
 	struct node list;
 
-	document.json = is_split ? json_parse(in, parts, 3, 0) : json_parse(in, &text, 1, 0);
+	document.json = is_split ? json_parse(in, parts, 3) : json_parse(in, &in->text, 1);
 	read_document(&document, out);
 	list = node_member(&document, "threads");
 	node_require(&list);
 	if (!in->failed && is_split)
-		read_split_threads(&list, text, &split, out);
+		read_split_threads(&list, &split, out);
 	else if (!in->failed)
 		read_threads(&list, out);
 	if (!in->failed)
@@ -608,14 +609,12 @@ static void read_capture(struct json_in *in, struct bytes text, struct arena *sc
 bool capture_read(struct arena *arena, struct bytes text, const char *name,
 		  struct snapshot *out, struct err *e)
 {
-	struct json_in in = {.arena = arena, .name = name, .e = e};
-	struct arena scratch = {0};
+	struct json_in in = {.arena = arena, .name = name, .text = text, .e = e};
 
 	*out = (struct snapshot){0};
 	if (!text_is_sane(text, name, e))
 		return false;
-	read_capture(&in, text, &scratch, out);
-	arena_free(&scratch);
+	read_capture(&in, out);
 	if (!in.failed && !out->capture.threads_found)
 		out->capture.threads_found = (uint32_t)out->thread_count;
 	return !in.failed;

@@ -106,6 +106,6 @@ bool capture_split(struct arena *arena, struct bytes text, struct capture_split 
 	out->before = bytes_part(text, 0, reader_offset(&r) - 1);
 	if (!split_items(arena, &r, out))
 		return false;
-	out->after = bytes_from(text, reader_offset(&r) + 1);
+	out->after = (struct bytes){r.at + 1, reader_left(&r) - 1};
 	return true;
 }

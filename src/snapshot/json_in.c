@@ -1,6 +1,5 @@
 #include "snapshot/json_in.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,10 +58,12 @@ bool node_fail(const struct node *node, enum err_kind kind, const char *fmt, ...
 
 /* Parsing. */
 
-static struct json_object *parse_failed(struct json_in *in, const char *what, size_t offset)
+/* `at` lies in the file, or its end. */
+static struct json_object *parse_failed(struct json_in *in, const char *what, const uint8_t *at)
 {
 	if (!in->failed)
-		err_set(in->e, ERR_FORMAT, "%s: %s at offset %zu", in->name, what, offset);
+		err_set(in->e, ERR_FORMAT, "%s: %s at offset %zu", in->name, what,
+			(size_t)(at - in->text.at));
 	in->failed = true;
 	return NULL;
 }
@@ -79,41 +80,45 @@ static bool has_too_many_objects(const struct bytes *parts, size_t count)
 	return objects > length / JSON_BYTES_PER_OBJECT + JSON_OBJECTS_ALLOWED;
 }
 
+/* Whether the text begins with none of the characters that say how it will end: then it is a
+ * number or a word, and over only when something else follows. */
+static bool is_bare_word(const struct bytes *text)
+{
+	size_t at = 0;
+
+	while (at < text->len && strchr(" \t\r\n", text->at[at]))
+		at++;
+	return at < text->len && !strchr("{[\"", text->at[at]);
+}
+
 static struct json_object *parse_parts(struct json_in *in, struct json_tokener *tokener,
-				       const struct bytes *parts, size_t count, size_t offset)
+				       const struct bytes *parts, size_t count)
 {
 	struct json_object *json = NULL;
 	enum json_tokener_error error = json_tokener_continue;
+	const uint8_t *at = parts[0].at;
 	char what[80];
 
-	for (size_t i = 0; i < count; i++) {
-		if (parts[i].len > INT_MAX)
-			return parse_failed(in, "a value is too long", offset);
+	/* A value that ends before the last part ends leaves an error there, not a success. */
+	for (size_t i = 0; i < count && error == json_tokener_continue; i++) {
 		json = json_tokener_parse_ex(tokener, (const char *)parts[i].at,
 					     (int)parts[i].len);
 		error = json_tokener_get_error(tokener);
-		/* A value that ended in an earlier part would leave the others unread. */
-		if (error != json_tokener_continue) {
-			offset += json_tokener_get_parse_end(tokener);
-			break;
-		}
-		offset += parts[i].len;
+		at = parts[i].at + json_tokener_get_parse_end(tokener);
 	}
-	/* Only a space tells that a number is over. */
-	if (error == json_tokener_continue) {
+	if (error == json_tokener_continue && is_bare_word(&parts[0])) {
 		json = json_tokener_parse_ex(tokener, " ", 1);
 		error = json_tokener_get_error(tokener);
 	}
 	if (error == json_tokener_success)
 		return json;
 	if (error == json_tokener_continue)
-		return parse_failed(in, "not a whole JSON document: cut short", offset);
+		return parse_failed(in, "not a whole JSON document: cut short", at);
 	snprintf(what, sizeof what, "not JSON: %s", json_tokener_error_desc(error));
-	return parse_failed(in, what, offset);
+	return parse_failed(in, what, at);
 }
 
-struct json_object *json_parse(struct json_in *in, const struct bytes *parts, size_t count,
-			       size_t offset)
+struct json_object *json_parse(struct json_in *in, const struct bytes *parts, size_t count)
 {
 	struct json_tokener *tokener;
 	struct json_object *json;
@@ -121,12 +126,13 @@ struct json_object *json_parse(struct json_in *in, const struct bytes *parts, si
 	if (in->failed)
 		return NULL;
 	if (has_too_many_objects(parts, count))
-		return parse_failed(in, "more objects than a capture of this length has", offset);
+		return parse_failed(in, "more objects than a capture of this length has",
+				    parts[0].at);
 	tokener = json_tokener_new_ex(JSON_DEPTH_LIMIT);
 	if (!tokener)
 		out_of_memory();
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	json = parse_parts(in, tokener, parts, count, offset);
+	json = parse_parts(in, tokener, parts, count);
 	json_tokener_free(tokener);
 	return json;
 }
@@ -228,8 +234,8 @@ uint64_t node_number(const struct node *node, uint64_t max)
 	if (!node->json || !number_of(node, &value))
 		return 0;
 	if (value > max) {
-		node_fail(node, ERR_FORMAT, "is %llu, more than %llu", (unsigned long long)value,
-			  (unsigned long long)max);
+		node_fail(node, ERR_FORMAT, "is %llu, more than %llu",
+			  (unsigned long long)value, (unsigned long long)max);
 		return 0;
 	}
 	return value;

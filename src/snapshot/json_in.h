@@ -20,9 +20,10 @@
 struct json_in {
 	struct arena *arena; /* of all strings and bytes that are returned */
 	const char *name;    /* of the file, for messages */
+	struct bytes text;   /* of the file, for offsets */
 	struct err *e;
 	bool failed;
-	bool escaped;        /* strings of the target carry the escape of base/text */
+	bool escaped; /* strings of the target carry the escape of base/text */
 };
 
 struct node {
@@ -34,13 +35,12 @@ struct node {
 };
 
 /*
- * One JSON value out of `count` stretches of text that follow each other, of which the first
- * begins at `offset` of the file. To be given back with json_object_put; NULL for a JSON null and
- * after a failure: not JSON, cut short, nested too deeply, or made of more objects than an honest file of its
+ * One JSON value out of `count` stretches of text that follow each other; the last one is a part
+ * of the file. To be given back with json_object_put; NULL for a JSON null and after a failure:
+ * not JSON, cut short, nested too deeply, or made of more objects than an honest file of its
  * length (each costs json-c some hundred times the two bytes that "{}" takes).
  */
-struct json_object *json_parse(struct json_in *in, const struct bytes *parts, size_t count,
-			       size_t offset);
+struct json_object *json_parse(struct json_in *in, const struct bytes *parts, size_t count);
 
 struct node node_member(const struct node *up, const char *key);
 struct node node_item(const struct node *up, size_t index);

@@ -159,7 +159,8 @@ void json_base64(struct json_out *out, const char *key, struct bytes bytes)
 		size_t left = bytes.len - done;
 		size_t count = left < BASE64_STEP ? left : BASE64_STEP;
 
-		sink_bytes(&out->sink, text, base64_encode(text, bytes_part(bytes, done, count)));
+		sink_bytes(&out->sink, text,
+			   base64_encode(text, bytes_part(bytes, done, count)));
 		done += count;
 	}
 	sink_char(&out->sink, '"');

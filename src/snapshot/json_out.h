@@ -18,10 +18,10 @@
 
 struct json_out {
 	struct sink sink;
-	struct arena scratch;   /* of one string */
-	bool follows;           /* a value stands before: the next one needs a comma */
-	bool new_line;          /* the next value begins a line */
-	bool failed;            /* json-c had no memory */
+	struct arena scratch; /* of one string */
+	bool follows;         /* a value stands before: the next one needs a comma */
+	bool new_line;        /* the next value begins a line */
+	bool failed;          /* json-c had no memory */
 };
 
 void json_out_init(struct json_out *out, FILE *stream);

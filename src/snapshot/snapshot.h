@@ -40,17 +40,17 @@ enum found_by {
 };
 
 /* Why a stack ends. The text is the vocabulary of reports and captures. */
-#define STOPS(X)                                                                     \
-	X(UNKNOWN, "unknown") /* a capture of elsewhere that does not say */         \
-	X(OUTERMOST, "outermost frame")                                              \
-	X(NO_REGISTERS, "no registers")                                              \
-	X(NO_MODULE, "no module at this address")                                    \
-	X(NO_CFI, "no unwind information")                                           \
-	X(BAD_CFI, "damaged unwind information")                                     \
-	X(NOT_CAPTURED, "outside the captured stack")                                \
-	X(UNREADABLE, "unreadable memory")                                           \
-	X(NOT_CODE, "return address is not code")                                    \
-	X(NO_PROGRESS, "no progress")                                                \
+#define STOPS(X)                                                             \
+	X(UNKNOWN, "unknown") /* a capture of elsewhere that does not say */ \
+	X(OUTERMOST, "outermost frame")                                      \
+	X(NO_REGISTERS, "no registers")                                      \
+	X(NO_MODULE, "no module at this address")                            \
+	X(NO_CFI, "no unwind information")                                   \
+	X(BAD_CFI, "damaged unwind information")                             \
+	X(NOT_CAPTURED, "outside the captured stack")                        \
+	X(UNREADABLE, "unreadable memory")                                   \
+	X(NOT_CODE, "return address is not code")                            \
+	X(NO_PROGRESS, "no progress")                                        \
 	X(LIMIT, "frame limit")
 enum stop {
 #define X(id, text) STOP_##id,
@@ -96,30 +96,30 @@ struct memory_piece {
 
 struct thread {
 	uint32_t tid;
-	const char *name;            /* comm */
-	char state;                  /* R, S, D, T, t, Z ... before the stop; 0: not known */
+	const char *name; /* comm */
+	char state;       /* R, S, D, T, t, Z ... before the stop; 0: not known */
 	bool has_registers;
 	struct registers registers;
 	struct memory_piece *pieces; /* the used part of its stack first; may be none */
 	size_t piece_count;
-	uint64_t stack_missing;      /* bytes of the used stack that a limit cut off; 0: none */
-	struct stack stack;          /* filled by unwind/ or from the capture */
-	const char *left_out;        /* why it has no registers: "did not stop in 1s", ...; or NULL */
-	const char *wait_channel;    /* of threads that are left out, where readable */
+	uint64_t stack_missing; /* bytes of the used stack that a limit cut off; 0: none */
+	struct stack stack;     /* filled by unwind/ or from the capture */
+	const char *left_out; /* why it has no registers: "did not stop in 1s", ...; or NULL */
+	const char *wait_channel; /* of threads that are left out, where readable */
 	const char *kernel_stack;
-	int64_t syscall;             /* number of the system call it is in; -1: none or not known */
-	uint64_t held_ns;            /* from its interrupt to its release; 0: not held */
+	int64_t syscall;  /* number of the system call it is in; -1: none or not known */
+	uint64_t held_ns; /* from its interrupt to its release; 0: not held */
 };
 
 /* One line of /proc/PID/maps. */
 struct map {
 	uint64_t start, end, off;
-	char permissions[5];         /* "r-xp" */
+	char permissions[5]; /* "r-xp" */
 	uint32_t device_major, device_minor;
 	uint64_t inode;
-	const char *path;            /* "" for anonymous; octal escapes undone */
-	bool deleted;                /* the kernel said " (deleted)", and it is not part of the name */
-	int32_t module;              /* index into modules, -1: none */
+	const char *path; /* "" for anonymous; octal escapes undone */
+	bool deleted;     /* the kernel said " (deleted)", and it is not part of the name */
+	int32_t module;   /* index into modules, -1: none */
 };
 
 #define MAP_READABLE(map) ((map)->permissions[0] == 'r')
@@ -128,12 +128,12 @@ struct map {
 
 /* One mapped ELF file, or the vDSO. */
 struct snapshot_module {
-	const char *path;      /* in the target's view; "[vdso]" for the vDSO */
-	const char *build_id;  /* lower-case hex, of the running image where readable; or NULL */
-	uint64_t start, end;   /* first mapping's start, last mapping's end */
+	const char *path;     /* in the target's view; "[vdso]" for the vDSO */
+	const char *build_id; /* lower-case hex, of the running image where readable; or NULL */
+	uint64_t start, end;  /* first mapping's start, last mapping's end */
 	bool has_load_bias;
-	uint64_t load_bias;    /* va - ea of its code */
-	bool is_executable;    /* the program itself */
+	uint64_t load_bias; /* va - ea of its code */
+	bool is_executable; /* the program itself */
 };
 
 enum capture_method { CAPTURE_PTRACE, CAPTURE_PTRACE_ROLLING, CAPTURE_BPF, CAPTURE_UNKNOWN };
@@ -143,12 +143,13 @@ bool capture_method_named(const char *text, enum capture_method *out);
 /* What the capture did to the process, truthfully. */
 struct capture_facts {
 	enum capture_method method;
-	const char *method_note;     /* why it is not the better method, in one phrase; or NULL */
-	bool realtime;               /* the stop ran at raised priority */
-	uint64_t stopped_ns;         /* first interrupt to last release; 0: nothing was stopped */
+	const char *method_note; /* why it is not the better method, in one phrase; or NULL */
+	bool realtime;           /* the stop ran at raised priority */
+	uint64_t stopped_ns;     /* first interrupt to last release; 0: nothing was stopped */
 	uint64_t held_median_ns, held_longest_ns;
 	uint32_t threads_found, threads_stopped, threads_left_out;
-	uint64_t stack_bytes;        /* copied in all */
+	uint32_t calls_restarted;    /* blocked system calls kept from returning EINTR */
+	uint64_t stack_bytes; /* copied in all */
 	uint64_t stack_bytes_missing;
 };
 
@@ -157,19 +158,19 @@ struct snapshot {
 	const char *stacker_version; /* of the program that captured */
 	const char *timestamp;       /* RFC 3339, UTC */
 	const char *hostname;
-	const char *kernel;          /* uname -r */
+	const char *kernel; /* uname -r */
 	uint32_t pid;
 	const char *executable_path;
 	const char *const *arguments; /* argv */
 	size_t argument_count;
-	struct map *maps;            /* by address */
+	struct map *maps; /* by address */
 	size_t map_count;
 	struct snapshot_module *modules;
 	size_t module_count;
-	struct thread *threads;      /* by tid; the main thread first */
+	struct thread *threads; /* by tid; the main thread first */
 	size_t thread_count;
-	struct memory_piece vdso;    /* its image; len 0: none */
-	uint64_t pac_code_mask;      /* NT_ARM_PAC_MASK insn_mask; 0: none or not known */
+	struct memory_piece vdso; /* its image; len 0: none */
+	uint64_t pac_code_mask;   /* NT_ARM_PAC_MASK insn_mask; 0: none or not known */
 	struct capture_facts capture;
 };
 

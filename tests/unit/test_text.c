@@ -1,8 +1,9 @@
 /* base/text and base/sink: escapes there and back, numbers, durations, base64. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
+
 #include <cmocka.h>
 
 #include <stdlib.h>
@@ -12,7 +13,10 @@
 #include "base/text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
-#define BYTES(literal) {(const uint8_t *)(literal), sizeof(literal) - 1}
+#define BYTES(literal)                                          \
+	{                                                       \
+		(const uint8_t *)(literal), sizeof(literal) - 1 \
+	}
 
 static struct bytes bytes_of(const char *s)
 {
@@ -71,11 +75,13 @@ static void invalid_utf8_is_found_where_it_is(void **state)
 	(void)state;
 	for (size_t length = 0; length < sizeof text; length++) {
 		memset(text, 'a', sizeof text);
-		assert_int_equal(utf8_invalid_at((struct bytes){(uint8_t *)text, length}), length);
+		assert_int_equal(utf8_invalid_at((struct bytes){(uint8_t *)text, length}),
+				 length);
 		for (size_t at = 0; at < length; at++) {
 			memset(text, 'a', sizeof text);
 			text[at] = (char)0xe9;
-			assert_int_equal(utf8_invalid_at((struct bytes){(uint8_t *)text, length}),
+			assert_int_equal(utf8_invalid_at(
+						 (struct bytes){(uint8_t *)text, length}),
 					 at);
 		}
 	}
@@ -153,7 +159,9 @@ static void terminals_are_shown_nothing_harmful(void **state)
 		{"\xc2\x9b", "\\u{9b}"}, /* C1: CSI */
 		{"\x9b", "\\x9b"},
 		{"\xff\xfe", "\\xff\\xfe"},
-		{"\xe2\x80\xae" "cod.exe", "\\u{202e}cod.exe"}, /* right-to-left override */
+		{"\xe2\x80\xae"
+		 "cod.exe",
+		 "\\u{202e}cod.exe"}, /* right-to-left override */
 		{"\xe2\x81\xa6", "\\u{2066}"},
 		{"\xe2\x80\xa8", "\\u{2028}"},
 		{"back\\slash", "back\\slash"},
@@ -322,8 +330,8 @@ static void base64_goes_there_and_back(void **state)
 static void base64_that_is_not_canonical_is_refused(void **state)
 {
 	static const char *const cases[] = {
-		"Z",    "Zg",   "Zg=",  "=",    "====", "Z===",     "Zh==",     "Zm9=",
-		"Zm9*", "Zm 9", "Zg==Zg==",     "Z=g=", "Zm9vYg=",  "Zm9v\n",   "Z-_v",
+		"Z",    "Zg",   "Zg=",      "=",    "====",    "Z===",   "Zh==", "Zm9=",
+		"Zm9*", "Zm 9", "Zg==Zg==", "Z=g=", "Zm9vYg=", "Zm9v\n", "Z-_v",
 	};
 	struct arena arena = {0};
 
@@ -340,8 +348,8 @@ static void base64_that_is_not_canonical_is_refused(void **state)
 /* Pieces shorter, as long as and longer than the buffer arrive whole and in order. */
 static void sink_loses_nothing(void **state)
 {
-	static const size_t sizes[] = {1, SINK_SIZE - 1, 2, SINK_SIZE, 3, SINK_SIZE + 1, 0,
-				       3 * SINK_SIZE};
+	static const size_t sizes[] = {1, SINK_SIZE - 1, 2, SINK_SIZE,
+				       3, SINK_SIZE + 1, 0, 3 * SINK_SIZE};
 	static char piece[3 * SINK_SIZE];
 	char *out = NULL;
 	size_t size = 0, at = 0;
