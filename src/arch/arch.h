@@ -51,6 +51,14 @@ struct arch_ra {
 	uint32_t sp_offset;
 };
 
+/* A blocking system call that returns EINTR when its thread is merely stopped by a tracer, and that
+ * may be begun again when it had no time limit (see process/hold.c). */
+struct arch_restartable {
+	int16_t syscall;
+	int8_t limit_slot; /* slot of the argument that limits its time; -1: it has none */
+	bool limit_is_int; /* an int, negative for none; else a pointer, NULL for none */
+};
+
 struct arch {
 	const char *name;                      /* "x86_64", "aarch64": as uname -m */
 	uint16_t elf_machine;                  /* EM_* */
@@ -64,6 +72,11 @@ struct arch {
 	uint32_t red_zone; /* bytes below SP that a leaf function may use */
 	/* Slot that tells a system call stop (ORIG_RAX), or slot_count. */
 	uint32_t syscall_slot;
+	/* Where a system call leaves its result, and the calls that may be begun again by setting it;
+	 * none where the kernel decides about restarts before a tracer sees the thread. */
+	uint8_t result_slot;
+	const struct arch_restartable *restartables;
+	size_t restartable_count;
 	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
 	uint64_t pc_align_mask;
 	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to

@@ -110,6 +110,16 @@ static const struct landmark {
 	{"|f30f1efaff25", 0},
 	{"|f30f1efaf2ff25", 0},
 };
+/* Numbers of asm/unistd_64.h. The fourth argument is in R10, the fifth in R8. */
+static const struct arch_restartable restartables[] = {
+	{232, R10, true},   /* epoll_wait */
+	{281, R10, true},   /* epoll_pwait */
+	{441, R10, false},  /* epoll_pwait2 */
+	{65, -1, false},    /* semop */
+	{220, R10, false},  /* semtimedop */
+	{128, RDX, false},  /* rt_sigtimedwait, sigwaitinfo */
+	{208, R8, false},   /* io_getevents */
+};
 /* clang-format on */
 
 static int hex_digit(char c)
@@ -178,6 +188,9 @@ const struct arch arch_x86_64 = {
 	.dwarf_lr = -1,
 	.red_zone = 128,
 	.syscall_slot = ORIG_RAX,
+	.result_slot = RAX,
+	.restartables = restartables,
+	.restartable_count = sizeof restartables / sizeof restartables[0],
 	.pc_align_mask = 0,
 	.sigframe_registers = 40,
 	.sigframe_stack = 16,

@@ -51,6 +51,7 @@ static bool request_make(struct arena *arena, const struct options *options,
 	*request = (struct capture_request){
 		.timeout_ns = CAPTURE_TIMEOUT_NS,
 		.realtime = !options->no_realtime,
+		.rolling = options->rolling,
 		.stack_limit = CAPTURE_STACK_LIMIT,
 		.stack_total = CAPTURE_STACK_TOTAL,
 	};
@@ -58,7 +59,9 @@ static bool request_make(struct arena *arena, const struct options *options,
 		request->timeout_ns = options->timeout_ms * 1000000;
 	if (options->stack_limit)
 		request->stack_limit = options->stack_limit;
-	if (request->stack_total < request->stack_limit)
+	if (options->stack_total)
+		request->stack_total = options->stack_total;
+	else if (request->stack_total < request->stack_limit)
 		request->stack_total = request->stack_limit;
 	return pid_option(options, &request->pid, e) && tids_option(arena, options, request, e);
 }

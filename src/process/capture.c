@@ -177,6 +177,7 @@ static bool prepare(struct job *job, struct err *e)
 		.arch = job->out->snapshot.arch,
 		.timeout_ns = job->request->timeout_ns,
 		.realtime = job->request->realtime,
+		.rolling = job->request->rolling,
 		.stacks = &job->stacks,
 	};
 	hold_prepare(&job->hold, job->arena, job->tids, job->tid_count);
@@ -314,7 +315,8 @@ static void capture_facts_fill(struct job *job)
 	size_t count = 0;
 
 	*facts = (struct capture_facts){
-		.method = CAPTURE_PTRACE,
+		.method = job->hold.rolling ? CAPTURE_PTRACE_ROLLING : CAPTURE_PTRACE,
+		.calls_restarted = job->hold.restarted,
 		.realtime = job->hold.raised,
 		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
 		.threads_found = (uint32_t)snapshot->thread_count,

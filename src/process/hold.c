@@ -259,11 +259,11 @@ static bool is_asleep_for_good(const struct hold *hold, const struct held_thread
 
 /* One look at each thread that was late; true when all are done with, or given up because those
  * left are in uninterruptible sleep and had their grace. */
-static bool late_ones_done(struct hold *hold, uint64_t begin)
+static bool late_ones_done(struct hold *hold, size_t from, size_t to, uint64_t begin)
 {
 	bool only_sleepers = true, all = true;
 
-	for (size_t i = 0; i < hold->count; i++) {
+	for (size_t i = from; i < to; i++) {
 		struct held_thread *thread = &hold->threads[i];
 
 		if (thread_collect(hold, thread))
@@ -279,17 +279,17 @@ static bool late_ones_done(struct hold *hold, uint64_t begin)
 }
 
 /* In table order, which is the order of the interrupts: nearly always the next one is ready. */
-static void collect_from(struct hold *hold, size_t from)
+static void collect_range(struct hold *hold, size_t from, size_t to)
 {
 	uint64_t begin = now_ns(), deadline = begin + hold->timeout_ns;
 	bool any_late = false;
 
-	for (size_t i = from; i < hold->count && !hold->ended_by; i++)
+	for (size_t i = from; i < to && !hold->ended_by; i++)
 		any_late |= !thread_await(hold, &hold->threads[i], deadline);
-	while (any_late && !hold->ended_by && !late_ones_done(hold, begin) &&
+	while (any_late && !hold->ended_by && !late_ones_done(hold, from, to, begin) &&
 	       now_ns() < deadline)
 		wait_for_change(hold, now_ns() + SLICE_NS);
-	for (size_t i = from; i < hold->count; i++)
+	for (size_t i = from; i < to; i++)
 		if (hold->threads[i].state == HELD_SEIZED)
 			hold->threads[i].state = HELD_LATE;
 }
@@ -309,7 +309,7 @@ static void threads_hold(struct hold *hold, bool follow_new)
 		size_t known = hold->count;
 
 		interrupt_from(hold, from);
-		collect_from(hold, from);
+		collect_range(hold, from, hold->count);
 		if (!follow_new || hold->exec_seen || !has_unknown_threads(hold) ||
 		    !threads_list(hold))
 			return;
@@ -342,11 +342,9 @@ static void pac_mask_read(struct hold *hold, const struct held_thread *thread)
 		hold->pac_code_mask = masks[1];
 }
 
-static void read_all(struct hold *hold)
+static void threads_read(struct hold *hold, size_t from, size_t to)
 {
-	bool has_masks = hold->arch->has_pac;
-
-	for (size_t i = 0; i < hold->count; i++) {
+	for (size_t i = from; i < to; i++) {
 		struct held_thread *thread = &hold->threads[i];
 
 		hold->registers[i] = NULL;
@@ -355,24 +353,95 @@ static void read_all(struct hold *hold)
 		registers_read(hold, thread);
 		if (thread->has_registers)
 			hold->registers[i] = &thread->registers;
-		if (has_masks) {
+		if (hold->arch->has_pac && !hold->pac_code_mask)
 			pac_mask_read(hold, thread);
-			has_masks = false;
-		}
 	}
-	stacks_copy(hold->stacks, hold->registers, hold->count);
+	stacks_copy(hold->stacks, hold->registers, from, to);
+}
+
+static bool has_no_time_limit(const struct arch_restartable *call,
+			      const struct registers *registers)
+{
+	uint64_t limit = call->limit_slot < 0 ? 0 : registers->at[call->limit_slot];
+
+	if (call->limit_slot < 0)
+		return true;
+	return call->limit_is_int ? (int32_t)limit < 0 : limit == 0;
+}
+
+static bool is_restartable(const struct arch *arch, const struct registers *registers)
+{
+	uint64_t number = registers->at[arch->syscall_slot];
+
+	for (size_t i = 0; i < arch->restartable_count; i++)
+		if (number == (uint64_t)arch->restartables[i].syscall)
+			return has_no_time_limit(&arch->restartables[i], registers);
+	return false;
+}
+
+/*
+ * Some system calls fail with EINTR when their thread wakes for whatever reason, our interrupt
+ * included, and programs that do not expect it break. We see such a thread inside the kernel's
+ * signal delivery (x86: arch_do_signal_or_restart), with the result already in RAX and the decision
+ * about a restart still to come. Setting the result to ERESTARTNOHAND makes the kernel decide as
+ * for other calls: if a signal handler is to run after all, the call returns EINTR to it as ever;
+ * if not, it is begun again. Only calls without a time limit: one with a limit would wait for its
+ * whole time once more. Not on aarch64, whose do_signal looks at the result before we can set it.
+ */
+#define ERESTARTNOHAND 514
+
+static void call_restart(struct hold *hold, struct held_thread *thread)
+{
+	const struct registers *registers = &thread->registers;
+	uint8_t slot = hold->arch->result_slot;
+
+	if (!thread->has_registers || thread->signal || !hold->arch->restartable_count ||
+	    registers->at[slot] != (uint64_t)-EINTR || !is_restartable(hold->arch, registers))
+		return;
+	/* struct user begins with the registers, in the order of NT_PRSTATUS. */
+	if (ptrace(PTRACE_POKEUSER, pid_of(thread), (void *)(slot * sizeof(uint64_t)),
+		   (void *)(intptr_t)-ERESTARTNOHAND) == 0)
+		hold->restarted++;
 }
 
 /* A thread killed meanwhile gives ESRCH: nothing is left to release. */
+static void thread_release(struct hold *hold, struct held_thread *thread)
+{
+	if (thread->state != HELD_STOPPED || thread->released_ns)
+		return;
+	call_restart(hold, thread);
+	ptrace(PTRACE_DETACH, pid_of(thread), NULL, (void *)(intptr_t)thread->signal);
+	thread->released_ns = now_ns();
+}
+
 static void release_all(struct hold *hold)
 {
-	for (size_t i = 0; i < hold->count; i++) {
-		struct held_thread *thread = &hold->threads[i];
+	for (size_t i = 0; i < hold->count; i++)
+		thread_release(hold, &hold->threads[i]);
+}
 
-		if (thread->state != HELD_STOPPED)
-			continue;
-		ptrace(PTRACE_DETACH, pid_of(thread), NULL, (void *)(intptr_t)thread->signal);
-		thread->released_ns = now_ns();
+/* --rolling: each thread for itself, as short as can be. */
+static void thread_roll(struct hold *hold, size_t index)
+{
+	struct held_thread *thread = &hold->threads[index];
+
+	thread_seize(hold, thread);
+	thread_interrupt(thread);
+	collect_range(hold, index, index + 1);
+	threads_read(hold, index, index + 1);
+	thread_release(hold, thread);
+}
+
+static void roll_all(struct hold *hold, bool follow_new)
+{
+	size_t done = 0;
+
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		for (; done < hold->count && !hold->ended_by && !hold->exec_seen; done++)
+			thread_roll(hold, done);
+		if (hold->ended_by || hold->exec_seen || !follow_new ||
+		    !has_unknown_threads(hold) || !threads_list(hold))
+			return;
 	}
 }
 
@@ -416,11 +485,13 @@ static void *tracer_main(void *context)
 
 	if (hold->realtime)
 		priority_raise(hold);
-	seize_all(hold, work->follow_new);
-	if (!hold->ended_by) {
+	if (hold->rolling) {
+		roll_all(hold, work->follow_new);
+	} else {
+		seize_all(hold, work->follow_new);
 		threads_hold(hold, work->follow_new);
 		if (!hold->ended_by && !hold->exec_seen)
-			read_all(hold);
+			threads_read(hold, 0, hold->count);
 	}
 	release_all(hold);
 	return NULL;

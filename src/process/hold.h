@@ -37,6 +37,7 @@ struct hold {
 	const struct arch *arch;
 	uint64_t timeout_ns;
 	bool realtime;            /* wanted */
+	bool rolling;             /* one thread after the other: no common instant */
 	struct held_thread *threads;
 	size_t count, capacity;
 	uint32_t *slots;          /* hash of tid -> index + 1 */
@@ -48,6 +49,7 @@ struct hold {
 	bool raised;              /* SCHED_FIFO was granted */
 	bool exec_seen;           /* another program now runs in the process: try again */
 	bool overflow;            /* more new threads than there was room for */
+	uint32_t restarted;       /* system calls begun again, see call_restart */
 	int refused_errno;        /* of the first thread that could not be attached */
 	int ended_by;             /* the signal that asked us to end, or 0 */
 	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */

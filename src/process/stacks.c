@@ -191,11 +191,11 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 }
 
 /* What is beyond the first part, for those that have it. */
-static void rests_copy(struct stacks *stacks)
+static void rests_copy(struct stacks *stacks, size_t from)
 {
 	size_t first = stacks->count;
 
-	for (size_t i = 0; i < first; i++) {
+	for (size_t i = from; i < first; i++) {
 		struct stack_copy *copy = &stacks->copies[i];
 		uint64_t wanted = copy->wanted < stacks->limit ? copy->wanted : stacks->limit;
 
@@ -250,10 +250,9 @@ static bool is_alternate(const struct stacks *stacks, uint64_t sp, uint64_t bloc
 	       !(block > sp && block < map->end);
 }
 
-static void alternates_copy(struct stacks *stacks, const struct registers *const *registers)
+static void alternates_copy(struct stacks *stacks, const struct registers *const *registers,
+			    size_t from)
 {
-	size_t from = 0;
-
 	for (int round = 0; round < STACK_SWITCHES_MAX; round++) {
 		size_t to = stacks->count;
 
@@ -275,17 +274,17 @@ static void alternates_copy(struct stacks *stacks, const struct registers *const
 	}
 }
 
-void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t count)
+void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t from,
+		 size_t to)
 {
 	const struct arch *arch = stacks->snapshot->arch;
+	size_t first = stacks->count;
 
-	stacks->count = 0;
-	stacks->used = 0;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = from; i < to; i++)
 		if (registers[i])
 			stack_plan(stacks, (uint32_t)i, registers[i]->at[arch->sp_slot],
 				   thread_block(arch, registers[i]));
-	copies_read(stacks, 0, stacks->count);
-	alternates_copy(stacks, registers);
-	rests_copy(stacks);
+	copies_read(stacks, first, stacks->count);
+	alternates_copy(stacks, registers, first);
+	rests_copy(stacks, first);
 }

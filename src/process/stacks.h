@@ -34,9 +34,11 @@ struct stacks {
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e);
 
-/* While held: plans and copies the stacks of `count` threads with registers[i] (NULL: none),
- * and after them the stacks that signal frames on alternate stacks lead to. */
-void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t count);
+/* While held: plans and copies the stacks of threads [from, to) with registers[i] (NULL: none),
+ * and after them the stacks that signal frames on alternate stacks lead to. May be called again for
+ * other threads. */
+void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t from,
+		 size_t to);
 
 void stacks_release(struct stacks *stacks);
 
