@@ -23,12 +23,12 @@
 #include "symbol/symbol.h"
 
 #define NAME_MAX_LENGTH 8192
-#define TEXT_MAX        65536
+#define TEXT_MAX 65536
 /* libiberty's own limit refuses C++ names of more than 1024 bytes; its parser takes at least a byte
  * for every level, and its printer has another limit, so NAME_MAX_LENGTH does. Not so for Rust,
  * whose back references may point at what contains them: there libiberty's limit stays. */
-#define CXX_OPTIONS     (DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT)
-#define RUST_OPTIONS    (DMGL_PARAMS | DMGL_ANSI)
+#define CXX_OPTIONS (DMGL_PARAMS | DMGL_ANSI | DMGL_NO_RECURSE_LIMIT)
+#define RUST_OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
 /* A text that grows; `at` is malloc's. */
 struct text {
@@ -88,7 +88,7 @@ static size_t back_reference(const char *name, size_t at)
  * become, so counted. */
 static bool d_name_is_short(const char *name, size_t len)
 {
-	uint32_t expanded[NAME_MAX_LENGTH + 1] = { 0 };
+	uint32_t expanded[NAME_MAX_LENGTH + 1] = {0};
 
 	for (size_t i = 0; i < len; i++) {
 		uint32_t cost = 1;
@@ -132,7 +132,7 @@ static bool demangle_any(const char *name, size_t len, struct text *text)
 const char *demangle(struct arena *arena, const char *name)
 {
 	size_t len = strnlen(name, NAME_MAX_LENGTH + 1);
-	struct text text = { .at = NULL };
+	struct text text = {.at = NULL};
 	const char *result = name;
 
 	if (len > NAME_MAX_LENGTH || name[0] != '_')

@@ -3,15 +3,15 @@
 #define ENTRY_SIZE 8
 
 /* DW_EH_PE_*: only these are written by bfd, gold, lld and mold. */
-#define ENC_UDATA4         0x03
-#define ENC_SDATA4         0x0b
-#define ENC_PCREL_SDATA4   0x1b
+#define ENC_UDATA4 0x03
+#define ENC_SDATA4 0x0b
+#define ENC_PCREL_SDATA4 0x1b
 #define ENC_DATAREL_SDATA4 0x3b
 
 struct function_starts function_starts(const struct elf *elf)
 {
 	const struct elf_segment *segment = elf_segment_of(elf, PT_GNU_EH_FRAME);
-	struct function_starts starts = { 0 };
+	struct function_starts starts = {0};
 	struct reader r;
 	uint8_t version, frame_enc, count_enc, table_enc;
 	uint64_t count;

@@ -34,8 +34,8 @@ static void grow(struct names *names)
 
 	for (size_t i = 0; i < names->capacity; i++)
 		if (names->at[i].mangled)
-			*place_of(at, capacity, names->at[i].mangled,
-				  names->at[i].hash) = names->at[i];
+			*place_of(at, capacity, names->at[i].mangled, names->at[i].hash) =
+				names->at[i];
 	names->at = at;
 	names->capacity = capacity;
 }
@@ -49,7 +49,7 @@ const char *names_demangled(struct names *names, const char *mangled)
 		grow(names);
 	place = place_of(names->at, names->capacity, mangled, hash);
 	if (!place->mangled) {
-		*place = (struct name_pair){ mangled, demangle(names->arena, mangled), hash };
+		*place = (struct name_pair){mangled, demangle(names->arena, mangled), hash};
 		names->count++;
 	}
 	return place->plain;

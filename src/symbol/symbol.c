@@ -82,14 +82,15 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 		if (m->debug && has_dwarf(m->debug))
 			m->dwarf_elf = m->debug;
 	}
-	m->companions = (struct dwarf_companions){ m, open_dwo, open_dwp, open_alternate };
+	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
-	m->symtab = symtab_new(arena, &(struct symtab_sources){
-					      .module = module->elf,
-					      .embedded = debugfile_embedded(
-						      module->elf, &m->embedded_problem),
-					      .debug = m->debug,
-				      });
+	m->symtab =
+		symtab_new(arena, &(struct symtab_sources){
+					  .module = module->elf,
+					  .embedded = debugfile_embedded(module->elf,
+									 &m->embedded_problem),
+					  .debug = m->debug,
+				  });
 }
 
 static struct module_symbols *symbols_of(struct symbolizer *s, struct module *module)
@@ -137,7 +138,22 @@ static bool is_c_like(uint16_t language)
 	return false;
 }
 
-/* "WHICH NAME WINS" in symbol.h, for the real function. `symbol` is NULL where the table has none. */
+/* The part of a function that the compiler moved away has a symbol, which is not its name. */
+static bool is_cold_part(const char *name)
+{
+	return strstr(name, ".cold") != NULL;
+}
+
+/* As binutils decides it: C++ and the like are linked by mangled names, and a function that is
+ * private to its file has no DW_AT_linkage_name. */
+static bool table_wins_for_binutils(const struct dwarf_frame *frame,
+				    const struct symtab_symbol *symbol)
+{
+	return !frame->linkage_name && !is_c_like(frame->language) &&
+	       symbol->ea == frame->function_ea && !is_cold_part(symbol->name);
+}
+
+/* "WHICH NAME WINS" in symbol.h, for the real function. `symbol`: NULL where the table has none. */
 static bool table_wins(const struct symbolizer *s, const struct module_symbols *m,
 		       const struct dwarf_frame *frame, const struct symtab_symbol *symbol)
 {
@@ -146,8 +162,7 @@ static bool table_wins(const struct symbolizer *s, const struct module_symbols *
 	if (!dwarf_name(frame))
 		return true;
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
-		return !frame->linkage_name && !is_c_like(frame->language) &&
-		       symbol->ea == frame->function_ea;
+		return table_wins_for_binutils(frame, symbol);
 	if (frame->linkage_name && is_mangled(frame->linkage_name) &&
 	    symtab_has(m->symtab, symbol->ea, frame->linkage_name))
 		return false;
@@ -202,14 +217,36 @@ static void answer_by_table(struct symbolizer *s, const struct symtab_symbol *sy
 	to->frames = arena_new(s->arena, struct symbol_frame);
 	to->frame_count = 1;
 	name_by_table(s, to->frames, symbol);
+	if (s->options.names == SYMBOL_NAMES_DEBUG)
+		to->frames->file = symbol->file;
+}
+
+/* The start of the section that holds `ea`; 0 where sections are not known. */
+static uint64_t section_start(const struct elf *elf, uint64_t ea)
+{
+	for (size_t i = 1; i < elf->section_count; i++) {
+		const struct elf_section *section = &elf->sections[i];
+
+		if (section->flags & SHF_ALLOC && ea >= section->ea &&
+		    ea - section->ea < section->size)
+			return section->ea;
+	}
+	return elf->section_count ? UINT64_MAX : 0;
+}
+
+static bool symbol_of(const struct symbolizer *s, const struct module_symbols *m, uint64_t ea,
+		      struct symtab_symbol *out)
+{
+	if (s->options.names == SYMBOL_NAMES_DEBUG)
+		return symtab_nearest(m->symtab, ea, section_start(m->module->elf, ea), out);
+	return symtab_find(m->symtab, ea, out);
 }
 
 static void answer(struct symbolizer *s, struct module_symbols *m,
 		   const struct dwarf_answer *dwarf, struct symbol_answer *to)
 {
 	struct symtab_symbol found;
-	const struct symtab_symbol *symbol = symtab_find(m->symtab, to->ea, &found) ? &found
-										    : NULL;
+	const struct symtab_symbol *symbol = symbol_of(s, m, to->ea, &found) ? &found : NULL;
 
 	if (dwarf->frame_count)
 		answer_by_dwarf(s, m, dwarf, symbol, to);
@@ -244,7 +281,7 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	       size_t count)
 {
 	struct module_symbols *m = symbols_of(s, module);
-	struct arena scratch = { 0 };
+	struct arena scratch = {0};
 	struct symbol_answer **order = sorted(&scratch, answers, count);
 	struct dwarf_answer *unique = arena_array(&scratch, struct dwarf_answer, count);
 	size_t unique_count = 0;

@@ -19,6 +19,7 @@
 struct candidate {
 	uint64_t ea, end;
 	const char *name;
+	const char *file; /* see file_seen */
 	uint32_t order;   /* of reading: a later table is a better one */
 	uint8_t bind;     /* 2 global, 1 weak, 0 local */
 	bool is_function; /* sized STT_FUNC: rule 1 */
@@ -48,7 +49,17 @@ struct collector {
 	struct arena *arena;
 	const struct elf *elf; /* the one being read */
 	VEC(struct candidate) found;
+	/* Local symbols stand behind the STT_FILE symbol of their source file. The global ones come
+	 * after all of these, so theirs is known only if there is but one. */
+	const char *file;
+	bool symbol_seen, file_behind_symbol;
 };
+
+static void file_seen(struct collector *c, const char *name)
+{
+	c->file = name;
+	c->file_behind_symbol |= c->symbol_seen;
+}
 
 /* Sections that lie beyond the numbering (SHN_XINDEX) or were stripped count by their segment. */
 static bool place_of(const struct elf *elf, const struct elf_symbol *symbol, uint64_t *end,
@@ -80,9 +91,12 @@ static uint8_t bind_rank(uint8_t bind)
 {
 	switch (bind) {
 	case STB_GLOBAL:
-	case STB_GNU_UNIQUE: return 2;
-	case STB_WEAK: return 1;
-	default: return 0;
+	case STB_GNU_UNIQUE:
+		return 2;
+	case STB_WEAK:
+		return 1;
+	default:
+		return 0;
 	}
 }
 
@@ -91,6 +105,11 @@ static void collect(struct collector *c, const struct elf_symbol *symbol)
 	uint64_t end = 0;
 	bool executable = false, function = symbol->type == STT_FUNC;
 
+	if (symbol->type == STT_FILE) {
+		file_seen(c, symbol->name);
+		return;
+	}
+	c->symbol_seen = true;
 	if (!function && symbol->type != STT_GNU_IFUNC && symbol->type != STT_NOTYPE)
 		return;
 	if (symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||
@@ -104,6 +123,7 @@ static void collect(struct collector *c, const struct elf_symbol *symbol)
 		.ea = symbol->ea,
 		.end = end,
 		.name = symbol->name,
+		.file = symbol->bind == STB_LOCAL || !c->file_behind_symbol ? c->file : NULL,
 		.order = (uint32_t)c->found.count,
 		.bind = bind_rank(symbol->bind),
 		.is_function = function && symbol->size,
@@ -119,6 +139,8 @@ static void collect_table(struct collector *c, struct elf *elf, enum elf_symbols
 	if (!elf)
 		return;
 	c->elf = elf;
+	c->file = NULL;
+	c->symbol_seen = c->file_behind_symbol = false;
 	symbols = elf_symbols(elf, which);
 	while (c->found.count < UINT32_MAX && elf_symbols_next(&symbols, &symbol))
 		collect(c, &symbol);
@@ -154,7 +176,7 @@ static int compare_at_one_address(const void *left, const void *right)
 static void sort_by_byte(const struct candidate *from, struct candidate *to, size_t count,
 			 unsigned shift)
 {
-	size_t starts[257] = { 0 };
+	size_t starts[257] = {0};
 
 	for (size_t i = 0; i < count; i++)
 		starts[((from[i].ea >> shift) & 255) + 1]++;
@@ -240,7 +262,7 @@ static void emit(struct sweep *s, uint64_t end)
 	uint32_t owner = s->open[s->depth - 1];
 
 	if (s->at < end)
-		s->spans->at[s->spans->count++] = (struct span){ s->at, end, owner };
+		s->spans->at[s->spans->count++] = (struct span){s->at, end, owner};
 	s->at = s->at < end ? end : s->at;
 }
 
@@ -260,7 +282,7 @@ static void sweep_to(struct sweep *s, uint64_t ea)
 static void spans_make(struct symtab *t, struct arena *scratch, bool functions,
 		       struct spans *spans)
 {
-	struct sweep s = { .candidates = t->candidates, .spans = spans };
+	struct sweep s = {.candidates = t->candidates, .spans = spans};
 	size_t count = 0;
 
 	for (size_t i = 0; i < t->count; i++)
@@ -279,9 +301,9 @@ static void spans_make(struct symtab *t, struct arena *scratch, bool functions,
 struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources)
 {
 	struct symtab *t = arena_new(arena, struct symtab);
-	struct function_starts starts = { 0 };
-	struct arena scratch = { 0 };
-	struct collector c = { .arena = &scratch };
+	struct function_starts starts = {0};
+	struct arena scratch = {0};
+	struct collector c = {.arena = &scratch};
 	struct candidate *sorted;
 
 	collect_table(&c, sources->module, ELF_DYNSYM);
@@ -330,22 +352,76 @@ static const char *without_version(struct arena *arena, const char *name)
 	return at && at != name ? arena_copy(arena, name, (size_t)(at - name)) : name;
 }
 
+static void tell(struct symtab *t, const struct candidate *candidate, struct symtab_symbol *out)
+{
+	*out = (struct symtab_symbol){
+		.name = without_version(t->arena, candidate->name),
+		.ea = candidate->ea,
+		.size = candidate->sized ? candidate->end - candidate->ea : 0,
+		.file = candidate->file,
+		.is_function = candidate->is_function,
+	};
+}
+
 bool symtab_find(struct symtab *t, uint64_t ea, struct symtab_symbol *out)
 {
 	const struct span *span = span_at(&t->functions, ea);
-	const struct candidate *owner;
 
 	if (!span)
 		span = span_at(&t->others, ea);
-	if (!span)
+	if (span)
+		tell(t, &t->candidates[span->owner], out);
+	return span != NULL;
+}
+
+/* The first candidate at `ea` or above. */
+static size_t lower_bound(const struct symtab *t, uint64_t ea)
+{
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->candidates[middle].ea < ea)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A symbol without a size counts as one byte there. */
+static uint64_t size_for_binutils(const struct candidate *c)
+{
+	return c->sized ? c->end - c->ea : 1;
+}
+
+/* binutils' choice between two symbols at one address. */
+static bool fits_better(const struct candidate *a, const struct candidate *b, uint64_t ea)
+{
+	uint64_t size_a = size_for_binutils(a), size_b = size_for_binutils(b);
+	bool covers_a = ea - a->ea < size_a, covers_b = ea - b->ea < size_b;
+
+	if (covers_a != covers_b)
+		return covers_a;
+	if (covers_a && a->is_function != b->is_function)
+		return a->is_function;
+	if (size_a != size_b)
+		return covers_a ? size_a < size_b : size_a > size_b;
+	return a->order < b->order;
+}
+
+bool symtab_nearest(struct symtab *t, uint64_t ea, uint64_t lowest, struct symtab_symbol *out)
+{
+	size_t end = ea == UINT64_MAX ? t->count : lower_bound(t, ea + 1), i = end;
+	const struct candidate *best = end ? &t->candidates[end - 1] : NULL;
+
+	if (!best || best->ea < lowest)
 		return false;
-	owner = &t->candidates[span->owner];
-	*out = (struct symtab_symbol){
-		.name = without_version(t->arena, owner->name),
-		.ea = owner->ea,
-		.size = owner->sized ? owner->end - owner->ea : 0,
-		.is_function = owner->is_function,
-	};
+	for (; i > 0 && end - i < ALIASES_MAX && t->candidates[i - 1].ea == best->ea; i--)
+		if (fits_better(&t->candidates[i - 1], best, ea))
+			best = &t->candidates[i - 1];
+	tell(t, best, out);
 	return true;
 }
 
@@ -358,19 +434,10 @@ static bool same_name(const char *symbol, const char *name)
 
 bool symtab_has(const struct symtab *t, uint64_t ea, const char *name)
 {
-	size_t low = 0, high = t->count;
+	size_t begin = lower_bound(t, ea), end = begin + ALIASES_MAX;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->candidates[middle].ea < ea)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t end = low + ALIASES_MAX;
-	     low < t->count && low < end && t->candidates[low].ea == ea; low++)
-		if (same_name(t->candidates[low].name, name))
+	for (size_t i = begin; i < t->count && i < end && t->candidates[i].ea == ea; i++)
+		if (same_name(t->candidates[i].name, name))
 			return true;
 	return false;
 }

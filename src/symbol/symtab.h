@@ -34,7 +34,9 @@ struct symtab;
 struct symtab_symbol {
 	const char *name;  /* mangled; in the arena only when a version had to be cut off */
 	uint64_t ea, size; /* size 0: not known */
-	bool is_function;  /* found by rule 1 */
+	const char
+		*file; /* STT_FILE: source file without directory, as binutils tells; or NULL */
+	bool is_function; /* found by rule 1 */
 };
 
 /* Where symbols come from. Any may be NULL. Strings are not copied: the files must outlive it. */
@@ -49,6 +51,12 @@ struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sour
 
 /* The symbol that names `ea`. O(log n). */
 bool symtab_find(struct symtab *symtab, uint64_t ea, struct symtab_symbol *out);
+
+/* What binutils would name `ea` by: the symbol that begins last at or before it and not before
+ * `lowest` (the start of the section), however far it reaches; of several at one address one that
+ * covers `ea`, functions first, then the smallest, then the first in the table. O(log n). */
+bool symtab_nearest(struct symtab *symtab, uint64_t ea, uint64_t lowest,
+		    struct symtab_symbol *out);
 
 /* Is there a function or label of exactly this name (versions apart) at exactly this address? */
 bool symtab_has(const struct symtab *symtab, uint64_t ea, const char *name);
