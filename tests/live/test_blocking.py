@@ -1,0 +1,52 @@
+"""What a program can notice: which blocking system calls return EINTR because of a capture."""
+import pathlib
+import platform
+import re
+import time
+
+import program
+import target
+
+CAPTURES = 25
+SIGNALS = 20000
+
+MANUAL = pathlib.Path(__file__).parents[2] / "docs" / "stacker.1"
+
+
+def manual_table():
+    """What the manual promises: `.\\" measured: NAME goes on|EINTR` lines beside its text."""
+    rows = re.findall(r'^\.\\" measured: (\S+) (goes on|EINTR)$', MANUAL.read_text(), re.M)
+    assert len(rows) > 20
+    table = dict(rows)
+    if platform.machine() == "aarch64":
+        table.update(dict.fromkeys(["epoll_wait", "epoll_pwait", "semop", "sigwaitinfo"], "EINTR"))
+    return table
+
+
+def counts_after(pid_options):
+    with target.running(target.fixture("blocking")) as blocked:
+        assert blocked.line() == "ready"
+        for _ in range(CAPTURES):
+            assert program.run(*pid_options(blocked.pid)).status == program.COMPLETE
+        lines, status = blocked.finish()
+        assert status == 0, lines
+        return {name: int(count) for name, count in (line.split() for line in lines)}
+
+
+def test_the_manuals_table_is_what_happens():
+    counts = counts_after(lambda pid: ["onephase", "--pid", pid])
+    seen = {name: "EINTR" if count else "goes on" for name, count in counts.items()}
+    assert seen == manual_table()
+
+
+def test_each_signal_still_interrupts_once():
+    """A call that we let begin again must return EINTR when a handler did run."""
+    with target.running(target.fixture("blocking"), "signals", str(SIGNALS)) as blocked:
+        assert blocked.line() == "ready"
+        deadline, captures = time.monotonic() + 60, 0
+        while blocked.process.poll() is None and time.monotonic() < deadline:
+            program.run("onephase", "--pid", blocked.pid)
+            captures += 1
+        lines, status = blocked.finish()
+        assert (lines, status) == ([f"done {SIGNALS}"], 0)
+        assert captures > 3
