@@ -71,6 +71,10 @@ uint64_t read_uleb_long(struct reader *r)
 	const uint8_t *at = r->at;
 	uint64_t value = 0;
 
+	if (reader_left(r) >= 2 && at[1] < 0x80) { /* nearly all that are no single byte */
+		r->at += 2;
+		return (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+	}
 	for (unsigned shift = 0; at < r->end; shift += 7) {
 		uint8_t byte = *at++;
 		uint64_t part = byte & 0x7f;
@@ -89,11 +93,16 @@ uint64_t read_uleb_long(struct reader *r)
 	return 0;
 }
 
-int64_t read_sleb(struct reader *r)
+int64_t read_sleb_long(struct reader *r)
 {
 	const uint8_t *at = r->at;
 	uint64_t value = 0;
 
+	if (reader_left(r) >= 2 && at[1] < 0x80 && at[0] >= 0x80) {
+		value = (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+		r->at += 2;
+		return (int64_t)(value << 50) >> 50;
+	}
 	for (unsigned shift = 0; at < r->end; shift += 7) {
 		uint8_t byte = *at++;
 		uint64_t part = byte & 0x7f;

@@ -36,7 +36,10 @@ struct reader {
 
 static inline struct reader reader_over(struct bytes bytes)
 {
-	return (struct reader){bytes.at, bytes.at, bytes.at + bytes.len, NULL};
+	/* A place in nothing is a place too: `failed` could not remember NULL. */
+	const uint8_t *at = bytes.at ? bytes.at : (const uint8_t *)"";
+
+	return (struct reader){at, at, at + bytes.len, NULL};
 }
 
 static inline struct reader reader_at(struct bytes bytes, uint64_t off)
@@ -135,12 +138,32 @@ uint64_t read_uleb_long(struct reader *r);
 /* ULEB128; one whose value does not fit in 64 bits or that has no end fails the reader. */
 static inline uint64_t read_uleb(struct reader *r)
 {
+	struct reader copy;
+	uint64_t value;
+
 	if (r->at < r->end && *r->at < 0x80)
 		return *r->at++;
-	return read_uleb_long(r);
+	/* By a copy, so that the caller's reader has its address given away to nobody: a local one
+	 * can then live in registers. */
+	copy = *r;
+	value = read_uleb_long(&copy);
+	*r = copy;
+	return value;
 }
 
-int64_t read_sleb(struct reader *r);
+int64_t read_sleb_long(struct reader *r);
+static inline int64_t read_sleb(struct reader *r)
+{
+	struct reader copy;
+	int64_t value;
+
+	if (r->at < r->end && *r->at < 0x80)
+		return (int64_t)((uint64_t)*r->at++ << 57) >> 57;
+	copy = *r;
+	value = read_sleb_long(&copy);
+	*r = copy;
+	return value;
+}
 /* A NUL-terminated string in place; "" after failure, never NULL. */
 const char *read_string(struct reader *r);
 

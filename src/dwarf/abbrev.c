@@ -185,15 +185,16 @@ static bool encoding_equal(struct encoding a, struct encoding b)
 const struct abbrevs *abbrevs_at(struct abbrev_cache *cache, struct dwarf *dwarf,
 				 struct bytes section, uint64_t off, struct encoding encoding)
 {
-	struct abbrevs **bucket = &cache->buckets[(off ^ off >> 8 ^ off >> 16) % ABBREV_BUCKETS];
+	struct abbrevs **bucket =
+		&cache->buckets[(off ^ off >> 8 ^ off >> 16) % ABBREV_BUCKETS];
 	struct abbrevs *abbrevs;
 	uint64_t size;
 
 	for (abbrevs = *bucket; abbrevs; abbrevs = abbrevs->next)
 		if (abbrevs->off == off && encoding_equal(abbrevs->encoding, encoding))
 			return abbrevs;
-	abbrevs = abbrevs_compile(cache, section, off <= section.len ? off : section.len, encoding,
-				  &size);
+	abbrevs = abbrevs_compile(cache, section, off <= section.len ? off : section.len,
+				  encoding, &size);
 	abbrevs->off = off;
 	abbrevs->next = *bucket;
 	*bucket = abbrevs;

@@ -15,8 +15,8 @@ struct dwarf;
 
 /* What an entry is to somebody who looks for code. */
 enum abbrev_role {
-	ROLE_PLAIN,    /* a type, a variable, ...: has no code and usually nothing below it has */
-	ROLE_SCOPE,    /* namespace, block, unit: code may be below it */
+	ROLE_PLAIN, /* a type, a variable, ...: has no code and usually nothing below it has */
+	ROLE_SCOPE, /* namespace, block, unit: code may be below it */
 	ROLE_FUNCTION, /* subprogram or inlined subroutine with addresses */
 	ROLE_BARREN,   /* the same without addresses: a declaration, an abstract instance */
 };
@@ -48,17 +48,18 @@ struct skip_step {
 struct abbrev {
 	uint64_t code;
 	const uint8_t *attributes; /* (name, form) pairs, within the table */
-	uint32_t first_step; /* in the table's steps */
+	uint32_t first_step;       /* in the table's steps */
 	uint16_t tag;
 	uint8_t role;
 	bool children;
 };
 
 struct abbrevs {
-	uint64_t off; /* key: where in .debug_abbrev ... */
+	uint64_t off;             /* key: where in .debug_abbrev ... */
 	struct encoding encoding; /* ... and for what sizes it was compiled */
-	const uint8_t *end; /* of the section */
-	VEC(struct abbrev) list; /* list.at[i].code is i + 1 for i < dense, the rest is sorted */
+	const uint8_t *end;       /* of the section */
+	VEC(struct abbrev)
+	list; /* list.at[i].code is i + 1 for i < dense, the rest is sorted */
 	size_t dense;
 	VEC(struct skip_step) steps;
 	struct abbrevs *next; /* in its bucket */

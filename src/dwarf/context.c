@@ -32,7 +32,8 @@ bool dwarf_work(struct dwarf *dwarf, uint64_t amount)
 		return true;
 	}
 	dwarf->work_left = 0;
-	dwarf_note(dwarf, "%s: debug information needs unreasonable work", dwarf->main.elf->name);
+	dwarf_note(dwarf, "%s: debug information needs unreasonable work",
+		   dwarf->main.elf->name);
 	return false;
 }
 

@@ -12,22 +12,26 @@ struct code_span {
 	uint64_t start, end;
 };
 
+struct walk;
+
 struct dwarf {
 	struct arena *arena;  /* answers, and what is kept from one lookup to the next */
 	struct arena scratch; /* one unit, then reset */
 	struct dwarf_companions companions;
-	struct sections main; /* of the file itself */
+	struct sections main;     /* of the file itself */
 	struct sections *package; /* FILE.dwp, NULL: none */
 	bool package_tried;
 	VEC(struct sections *) split_files; /* .dwo files, so that each is opened once */
-	struct code_span *code; /* executable sections by address, disjoint */
+	struct code_span *code;             /* executable sections by address, disjoint */
 	size_t code_count;
+	struct walk *walk; /* of function.c, kept because it is large */
 	uint64_t work_left;
 	const char *problem;
 };
 
 /* Records the first problem; later ones are dropped. */
-void dwarf_note(struct dwarf *dwarf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void dwarf_note(struct dwarf *dwarf, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Hostile input can make many small things point at one large thing, so that reading it takes
  * their product. Everything that may be read more than once is paid for here, in bytes or

@@ -54,8 +54,9 @@ static void indirect_skip(struct reader *r, struct encoding encoding)
  * copied to a local one whose address is given to inlined functions only (but for the rare
  * steps), so that it can live in registers.
  */
-static inline __attribute__((always_inline)) uint64_t
-steps_run(struct die_cursor *c, const struct abbrev *abbrev, uint64_t unit_off)
+static inline __attribute__((always_inline)) uint64_t steps_run(struct die_cursor *c,
+								const struct abbrev *abbrev,
+								uint64_t unit_off)
 {
 	const struct skip_step *step = c->abbrevs->steps.at + abbrev->first_step;
 	uint64_t sibling = 0;

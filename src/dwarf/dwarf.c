@@ -41,8 +41,8 @@ struct found {
 
 struct lookup {
 	struct dwarf *dwarf;
-	struct arena arena; /* until the lookup ends */
-	struct hits asked;  /* each address once */
+	struct arena arena;  /* until the lookup ends */
+	struct hits asked;   /* each address once */
 	struct found *found; /* of asked.at[i] */
 };
 
@@ -90,9 +90,9 @@ static void frames_fill(struct dwarf_frame *frames, const struct hit *hit,
 static void hit_answer(struct lookup *lookup, const struct hit *hit, struct line_table *table)
 {
 	struct found *found = &lookup->found[hit->asked];
-	enum knowledge knowledge = hit->function ? KNOWN_FUNCTION :
-				   hit->has_row	 ? KNOWN_LINE :
-						   KNOWN_NOTHING;
+	enum knowledge knowledge = hit->function  ? KNOWN_FUNCTION
+				   : hit->has_row ? KNOWN_LINE
+						  : KNOWN_NOTHING;
 	size_t count = hit->function ? chain_length(hit->function) : 1;
 
 	if (knowledge <= found->knowledge ||
@@ -225,7 +225,8 @@ static void lines_answer(struct lookup *lookup)
 	} while (rest.count && end);
 }
 
-static void asked_collect(struct lookup *lookup, const struct dwarf_answer *answers, size_t count)
+static void asked_collect(struct lookup *lookup, const struct dwarf_answer *answers,
+			  size_t count)
 {
 	struct hits *asked = &lookup->asked;
 

@@ -14,17 +14,17 @@
 struct dwarf_frame {
 	const char *linkage_name; /* DW_AT_linkage_name of the function, or NULL */
 	const char *name;         /* DW_AT_name, or NULL (then only file and line are known) */
-	uint16_t language;        /* DW_LANG_* of the unit, for demangling and for qualified names */
-	const char *file;         /* joined with include and compilation directory; or NULL */
-	uint32_t line, column;    /* 0: not known */
-	uint64_t function_ea;     /* low_pc of the function or inlined block; 0: not known */
-	bool inlined;             /* this level was inlined into the next one */
+	uint16_t language; /* DW_LANG_* of the unit, for demangling and for qualified names */
+	const char *file;  /* joined with include and compilation directory; or NULL */
+	uint32_t line, column; /* 0: not known */
+	uint64_t function_ea;  /* low_pc of the function or inlined block; 0: not known */
+	bool inlined;          /* this level was inlined into the next one */
 };
 
 struct dwarf_answer {
-	uint64_t ea;              /* asked */
+	uint64_t ea; /* asked */
 	struct dwarf_frame *frames;
-	size_t frame_count;       /* 0: nothing is known about this address */
+	size_t frame_count; /* 0: nothing is known about this address */
 };
 
 struct dwarf;

@@ -35,25 +35,23 @@ int form_fixed_size(struct form_layout layout, struct encoding encoding)
 	}
 }
 
-static uint64_t fixed_read(struct reader *r, unsigned size, struct form_value *out)
+static inline __attribute__((always_inline)) void fixed_read(struct reader *r, unsigned size,
+							     struct form_value *out)
 {
-	switch (size) {
-	case 0: /* DW_FORM_flag_present */
-		return 1;
-	case 1:
-		return read_u8(r);
-	case 2:
-		return read_u16(r);
-	case 4:
-		return read_u32(r);
-	case 8:
-		return read_u64(r);
-	case 16:
+	if (size == 0) /* DW_FORM_flag_present */
+		out->u = 1;
+	else if (size == 1)
+		out->u = read_u8(r);
+	else if (size == 2)
+		out->u = read_u16(r);
+	else if (size == 4)
+		out->u = read_u32(r);
+	else if (size == 8)
+		out->u = read_u64(r);
+	else if (size == 16)
 		out->block = read_block(r, 16);
-		return 0;
-	default:
-		return read_uint(r, size);
-	}
+	else
+		out->u = read_uint(r, size);
 }
 
 static struct bytes string_read(struct reader *r)
@@ -76,15 +74,15 @@ static void indirect_read(struct reader *r, struct encoding encoding, struct for
 		form_read(r, encoding, form, 0, out);
 }
 
-void form_read(struct reader *r, struct encoding encoding, uint64_t form, int64_t implicit,
-	       struct form_value *out)
+/* Inlined with constant `layout` and `size`, so that but one case of each switch remains. */
+static inline __attribute__((always_inline)) void layout_read(struct reader *r,
+							      struct encoding encoding,
+							      enum layout layout, unsigned size,
+							      struct form_value *out)
 {
-	struct form_layout layout = form_layout(form);
-
-	*out = (struct form_value){.form = (uint32_t)form};
-	switch (layout.layout) {
+	switch (layout) {
 	case LAYOUT_FIXED:
-		out->u = fixed_read(r, layout.size, out);
+		fixed_read(r, size, out);
 		break;
 	case LAYOUT_ADDRESS:
 		out->u = read_address(r, encoding);
@@ -117,15 +115,28 @@ void form_read(struct reader *r, struct encoding encoding, uint64_t form, int64_
 	case LAYOUT_BLOCKU:
 		out->block = read_block(r, read_uleb(r));
 		break;
-	case LAYOUT_IMPLICIT:
-		out->u = (uint64_t)implicit;
-		break;
 	case LAYOUT_INDIRECT:
 		indirect_read(r, encoding, out);
 		break;
+	case LAYOUT_IMPLICIT:
 	case LAYOUT_UNKNOWN:
-		reader_fail(r);
 		break;
+	}
+}
+
+void form_read(struct reader *r, struct encoding encoding, uint64_t form, int64_t implicit,
+	       struct form_value *out)
+{
+	*out = (struct form_value){.form = (uint32_t)form, .u = (uint64_t)implicit};
+	switch (form) {
+#define X(name, value, layout, size)                                  \
+	case value:                                                   \
+		layout_read(r, encoding, LAYOUT_##layout, size, out); \
+		break;
+		DW_FORMS(X)
+#undef X
+	default:
+		reader_fail(r);
 	}
 }
 

@@ -39,7 +39,7 @@ struct form_layout {
 
 struct form_value {
 	uint32_t form; /* 0: there is no such attribute */
-	uint64_t u;    /* integers, offsets, indexes, addresses; signed ones in two's complement */
+	uint64_t u; /* integers, offsets, indexes, addresses; signed ones in two's complement */
 	struct bytes block; /* blocks, data16; a string in place, without its NUL */
 };
 

@@ -64,7 +64,8 @@ static bool range_take(struct walk *walk, const struct range *range, size_t leve
 	struct hits *hits = walk->hits;
 	size_t i = hits_from(hits, range->low);
 
-	if (i == hits->count || hits->at[i].ea >= range->high || !dwarf_is_code(dwarf, range->low))
+	if (i == hits->count || hits->at[i].ea >= range->high ||
+	    !dwarf_is_code(dwarf, range->low))
 		return false;
 	for (; i < hits->count && hits->at[i].ea < range->high; i++) {
 		struct hit *hit = &hits->at[i];
@@ -210,15 +211,19 @@ static void lost_merge(struct hits *hits, const struct hits *lost)
  */
 void functions_find(struct unit *unit, struct hits *hits, struct arena *scratch)
 {
-	struct walk *walk = arena_new(scratch, struct walk);
+	struct dwarf *dwarf = unit->sections->dwarf;
+	struct walk *walk = dwarf->walk;
 	struct hits lost;
 
+	if (!walk)
+		walk = dwarf->walk = arena_new(dwarf->arena, struct walk);
+	walk->thorough = false;
 	walk->unit = unit;
 	walk->hits = hits;
 	walk->scratch = scratch;
 	tree_walk(walk);
 	lost = lost_hits(hits, scratch);
-	if (lost.count == 0 || !dwarf_work(unit->sections->dwarf, unit->end - unit->off))
+	if (lost.count == 0 || !dwarf_work(dwarf, unit->end - unit->off))
 		return;
 	walk->hits = &lost;
 	walk->thorough = true;
@@ -236,7 +241,8 @@ void function_describe(struct function *function)
 		return;
 	function->described = true;
 	function->name = function_name(function->unit, function->off);
-	if (!die_cursor_at(&c, function->unit, function->off) || !die_next(&c, &abbrev) || !abbrev)
+	if (!die_cursor_at(&c, function->unit, function->off) || !die_next(&c, &abbrev) ||
+	    !abbrev)
 		return;
 	a = die_attributes(&c, abbrev, function->unit->encoding);
 	while (die_attribute_next(&a)) {

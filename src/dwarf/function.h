@@ -24,7 +24,7 @@ struct function {
 	bool described;
 	struct function_name name;
 	bool has_call_file;
-	uint64_t call_file;      /* index into the unit's line table */
+	uint64_t call_file; /* index into the unit's line table */
 	uint32_t call_line, call_column;
 };
 

@@ -9,20 +9,26 @@ struct machine {
 	struct line_row row;
 };
 
+/* The row before, which holds on while nothing is asked for between it and the rows that come. */
+#define NOT_OPEN UINT64_MAX
+
 struct run {
 	struct line_table *table;
 	struct hits *hits;
-	struct reader r;
-	struct machine now;
-	uint64_t anchor; /* what the last DW_LNE_set_address said */
-	/* The row before, while it holds on. */
-	bool open;
-	uint64_t open_address, open_anchor;
+	bool alive;            /* what DW_LNE_set_address said last is code */
+	uint64_t open_address; /* of the row before; NOT_OPEN: there is none */
 	struct line_row open_row;
 	size_t next;        /* first hit at or above open_address */
 	uint64_t next_ea;   /* its address; the largest when there is none */
 	size_t rows_wanted; /* hits without a row */
-	uint8_t quotient[256]; /* n / line_range: a division for each opcode would be felt */
+};
+
+/* What the header says of opcodes, worked out once: divisions for each would be felt. */
+struct opcodes {
+	uint8_t base;
+	uint8_t instruction_size, operations_max;
+	uint8_t operations[256]; /* of special opcodes: what they advance by */
+	uint32_t lines[256];     /* modulo 2^32, as lines are */
 };
 
 static void next_hit_set(struct run *run, size_t next)
@@ -31,17 +37,15 @@ static void next_hit_set(struct run *run, size_t next)
 	run->next_ea = next < run->hits->count ? run->hits->at[next].ea : UINT64_MAX;
 }
 
-/* The hits between the row before and the one that comes now. */
-static void hits_take(struct run *run)
+/* The hits between the row before and the one that comes now, at `address`. */
+static void hits_take(struct run *run, uint64_t address)
 {
-	const struct dwarf *dwarf = run->table->sections->dwarf;
-	bool alive = dwarf_is_code(dwarf, run->open_anchor) && dwarf_is_code(dwarf, run->anchor);
 	size_t i = run->next;
 
-	for (; i < run->hits->count && run->hits->at[i].ea < run->now.address; i++) {
+	for (; i < run->hits->count && run->hits->at[i].ea < address; i++) {
 		struct hit *hit = &run->hits->at[i];
 
-		if (hit->has_row || !alive)
+		if (hit->has_row || !run->alive)
 			continue;
 		hit->has_row = true;
 		hit->row = run->open_row;
@@ -50,68 +54,53 @@ static void hits_take(struct run *run)
 	next_hit_set(run, i);
 }
 
+/* The rare part of row_add. */
+static void row_turn(struct run *run, uint64_t address)
+{
+	if (run->open_address != NOT_OPEN && address > run->next_ea)
+		hits_take(run, address);
+	else
+		next_hit_set(run, hits_from(run->hits, address));
+}
+
 /* A row. Addresses only grow within a sequence; where they do not all the same (linkers write
  * tombstones into sequences), the row before holds nothing and a new stretch begins. */
-static inline void row_add(struct run *run)
+static inline void row_add(struct run *run, const struct machine *now)
 {
-	if (run->open && run->now.address > run->next_ea)
-		hits_take(run);
-	else if (!run->open || run->now.address < run->open_address)
-		next_hit_set(run, hits_from(run->hits, run->now.address));
-	run->open = true;
-	run->open_address = run->now.address;
-	run->open_anchor = run->anchor;
-	run->open_row = run->now.row;
+	if (now->address > run->next_ea || now->address < run->open_address)
+		row_turn(run, now->address);
+	run->open_address = now->address;
+	run->open_row = now->row;
 }
 
-static void sequence_begin(struct run *run)
+static struct machine sequence_begin(struct run *run)
 {
-	run->now = (struct machine){.row = {.file = 1, .line = 1}};
-	run->anchor = 0;
-	run->open = false;
+	run->alive = dwarf_is_code(run->table->sections->dwarf, 0);
+	run->open_address = NOT_OPEN;
+	return (struct machine){.row = {.file = 1, .line = 1}};
 }
 
-static void sequence_end(struct run *run)
+/* What lies between code and a tombstone belongs to no row. */
+static void address_set(struct run *run, struct machine *now, uint64_t address)
 {
-	row_add(run);
-	sequence_begin(run);
+	bool alive = dwarf_is_code(run->table->sections->dwarf, address);
+
+	if (!alive || !run->alive)
+		run->open_address = NOT_OPEN;
+	run->alive = alive;
+	now->address = address;
+	now->op_index = 0;
 }
 
-/* Moves by `advance` operations (DWARF 5, 6.2.5.1: instructions may hold several). */
-static inline void advance(struct run *run, uint64_t advance)
+/* Moves by `count` operations (DWARF 5, 6.2.5.1: an instruction may hold several). */
+static inline void advance(const struct opcodes *opcodes, struct machine *now, uint64_t count)
 {
-	const struct line_table *table = run->table;
-
-	if (table->operations_max > 1) {
-		uint64_t total = run->now.op_index + advance;
-
-		run->now.address +=
-			table->instruction_size * (total / table->operations_max);
-		run->now.op_index = total % table->operations_max;
-	} else {
-		run->now.address += table->instruction_size * advance;
+	if (opcodes->operations_max > 1) {
+		count += now->op_index;
+		now->op_index = count % opcodes->operations_max;
+		count /= opcodes->operations_max;
 	}
-}
-
-/* A line_range of 0 gives no advance, and all opcodes the same line_base. */
-static void quotients_fill(struct run *run)
-{
-	unsigned range = run->table->line_range;
-
-	for (unsigned n = 0; range && n < 256; n++)
-		run->quotient[n] = n < range ? 0 : (uint8_t)(run->quotient[n - range] + 1);
-}
-
-static inline void special_opcode(struct run *run, uint8_t opcode)
-{
-	const struct line_table *table = run->table;
-	uint8_t adjusted = (uint8_t)(opcode - table->opcode_base);
-	uint8_t quotient = run->quotient[adjusted];
-	int remainder = table->line_range ? adjusted - quotient * table->line_range : 0;
-
-	advance(run, quotient);
-	run->now.row.line += (uint32_t)(table->line_base + remainder);
-	row_add(run);
+	now->address += opcodes->instruction_size * count;
 }
 
 static void file_define(struct run *run, struct reader *r)
@@ -124,25 +113,21 @@ static void file_define(struct run *run, struct reader *r)
 		*vec_push(run->table->scratch, &run->table->files) = file;
 }
 
-/* A length, an opcode, operands; unknown ones are stepped over by the length. */
-static void extended_opcode(struct run *run)
+/* Operands include the opcode; unknown ones are left unread. */
+static void extended_opcode(struct run *run, struct machine *now, struct bytes operands)
 {
-	uint64_t length = read_uleb(&run->r);
-	struct reader operands = reader_over(read_block(&run->r, length));
+	struct reader r = reader_over(operands);
 
-	if (length == 0 || reader_failed(&run->r))
-		return;
-	switch (read_u8(&operands)) {
+	switch (read_u8(&r)) {
 	case DW_LNE_end_sequence:
-		sequence_end(run);
+		row_add(run, now);
+		*now = sequence_begin(run);
 		break;
 	case DW_LNE_set_address:
-		run->now.address = read_uint(&operands, (unsigned)reader_left(&operands));
-		run->now.op_index = 0;
-		run->anchor = run->now.address;
+		address_set(run, now, read_uint(&r, (unsigned)reader_left(&r)));
 		break;
 	case DW_LNE_define_file:
-		file_define(run, &operands);
+		file_define(run, &r);
 		break;
 	case DW_LNE_set_discriminator:
 	default:
@@ -151,42 +136,38 @@ static void extended_opcode(struct run *run)
 }
 
 /* Opcodes of later versions say how many LEB128 operands they have. */
-static void unknown_opcode(struct run *run, uint8_t opcode)
+static void unknown_opcode(const struct line_table *table, uint8_t opcode, struct reader *r)
 {
-	uint8_t count = run->table->operand_counts.at[opcode - 1];
-
-	for (; count; count--)
-		read_uleb(&run->r);
+	for (uint8_t count = table->operand_counts.at[opcode - 1]; count; count--)
+		read_uleb(r);
 }
 
-static void standard_opcode(struct run *run, uint8_t opcode)
+static inline void standard_opcode(struct run *run, const struct opcodes *opcodes,
+				   struct machine *now, uint8_t opcode, struct reader *r)
 {
-	struct machine *now = &run->now;
+	struct reader copy;
 
 	switch (opcode) {
-	case DW_LNS_extended_op:
-		extended_opcode(run);
-		break;
 	case DW_LNS_copy:
-		row_add(run);
+		row_add(run, now);
 		break;
 	case DW_LNS_advance_pc:
-		advance(run, read_uleb(&run->r));
+		advance(opcodes, now, read_uleb(r));
 		break;
 	case DW_LNS_advance_line:
-		now->row.line += (uint32_t)read_sleb(&run->r);
+		now->row.line += (uint32_t)read_sleb(r);
 		break;
 	case DW_LNS_set_file:
-		now->row.file = read_uleb(&run->r);
+		now->row.file = read_uleb(r);
 		break;
 	case DW_LNS_set_column:
-		now->row.column = (uint32_t)read_uleb(&run->r);
+		now->row.column = (uint32_t)read_uleb(r);
 		break;
 	case DW_LNS_const_add_pc:
-		advance(run, run->quotient[(uint8_t)(255 - run->table->opcode_base)]);
+		advance(opcodes, now, opcodes->operations[255]);
 		break;
 	case DW_LNS_fixed_advance_pc:
-		now->address += read_u16(&run->r);
+		now->address += read_u16(r);
 		now->op_index = 0;
 		break;
 	case DW_LNS_negate_stmt:
@@ -195,11 +176,56 @@ static void standard_opcode(struct run *run, uint8_t opcode)
 	case DW_LNS_set_epilogue_begin:
 		break;
 	case DW_LNS_set_isa:
-		read_uleb(&run->r);
+		read_uleb(r);
 		break;
 	default:
-		unknown_opcode(run, opcode);
+		copy = *r;
+		unknown_opcode(run->table, opcode, &copy);
+		*r = copy;
 		break;
+	}
+}
+
+/* The hot loop: reader and machine are local, and given to inlined functions only, so that they
+ * can live in registers; the rare opcodes get a copy. */
+static void program_run(struct run *run, const struct opcodes *opcodes)
+{
+	struct reader r = run->table->program;
+	struct machine now = sequence_begin(run), extended;
+
+	while (run->rows_wanted && reader_more(&r)) {
+		uint8_t opcode = read_u8(&r);
+
+		if (opcode >= opcodes->base) {
+			advance(opcodes, &now, opcodes->operations[opcode]);
+			now.row.line += opcodes->lines[opcode];
+			row_add(run, &now);
+		} else if (opcode != DW_LNS_extended_op) {
+			standard_opcode(run, opcodes, &now, opcode, &r);
+		} else {
+			extended = now;
+			extended_opcode(run, &extended, read_block(&r, read_uleb(&r)));
+			now = extended;
+		}
+	}
+}
+
+/* Opcode 0 is never a special one. A line_range of 0 gives no advance, and all opcodes the same
+ * line_base. */
+static void opcodes_fill(struct opcodes *opcodes, const struct line_table *table)
+{
+	uint8_t operations = 0, lines = 0;
+
+	opcodes->base = table->opcode_base ? table->opcode_base : 1;
+	opcodes->instruction_size = table->instruction_size;
+	opcodes->operations_max = table->operations_max;
+	for (unsigned opcode = table->opcode_base; opcode < 256; opcode++) {
+		opcodes->operations[opcode] = operations;
+		opcodes->lines[opcode] = (uint32_t)(table->line_base + lines);
+		if (table->line_range && ++lines == table->line_range) {
+			lines = 0;
+			operations++;
+		}
 	}
 }
 
@@ -214,17 +240,9 @@ static size_t rows_wanted(const struct hits *hits)
 
 void line_table_run(struct line_table *table, struct hits *hits)
 {
-	struct run run = {.table = table, .hits = hits, .r = table->program};
+	struct run run = {.table = table, .hits = hits, .rows_wanted = rows_wanted(hits)};
+	struct opcodes opcodes;
 
-	run.rows_wanted = rows_wanted(hits);
-	quotients_fill(&run);
-	sequence_begin(&run);
-	while (run.rows_wanted && reader_more(&run.r)) {
-		uint8_t opcode = read_u8(&run.r);
-
-		if (opcode >= table->opcode_base && opcode != DW_LNS_extended_op)
-			special_opcode(&run, opcode);
-		else
-			standard_opcode(&run, opcode);
-	}
+	opcodes_fill(&opcodes, table);
+	program_run(&run, &opcodes);
 }

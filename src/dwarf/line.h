@@ -14,7 +14,7 @@
 struct line_file {
 	struct form_value name; /* a string in any of its forms */
 	uint64_t directory;
-	const char *path;       /* joined; NULL until asked for */
+	const char *path; /* joined; NULL until asked for */
 };
 
 struct line_table {

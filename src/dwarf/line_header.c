@@ -134,7 +134,8 @@ bool line_table_read(struct line_table *table, struct unit *unit, struct section
 	if (!dwarf_work(sections->dwarf, *end - off) || !header_read(table, &r))
 		return false;
 	/* Damaged tables cost the names of files, not the lines. */
-	if (!(table->encoding.version >= 5 ? tables_read_5(table, &r) : tables_read_2(table, &r)))
+	if (!(table->encoding.version >= 5 ? tables_read_5(table, &r)
+					   : tables_read_2(table, &r)))
 		dwarf_note(sections->dwarf, "%s: damaged file table at 0x%llx of .debug_line",
 			   sections->elf->name, (unsigned long long)off);
 	return true;

@@ -11,7 +11,8 @@ static uint64_t address_max(struct encoding encoding)
 }
 
 /* A length as high_pc is any constant; version 2 and 3 had only the address. */
-static bool single_range(struct unit *unit, const struct code_attributes *code, struct range *out)
+static bool single_range(struct unit *unit, const struct code_attributes *code,
+			 struct range *out)
 {
 	if (!code->high_pc.form || !unit_address(unit, &code->low_pc, &out->low))
 		return false;
@@ -74,7 +75,8 @@ struct range_walk range_walk(struct unit *unit, const struct code_attributes *co
 static bool list_next(struct range_walk *walk, struct range *out)
 {
 	struct encoding encoding = walk->unit->encoding;
-	uint64_t low = read_address(&walk->r, encoding), high = read_address(&walk->r, encoding);
+	uint64_t low = read_address(&walk->r, encoding),
+		 high = read_address(&walk->r, encoding);
 
 	*out = (struct range){0, 0};
 	if (low == 0 && high == 0)

@@ -97,7 +97,8 @@ static bool alternate_link(struct sections *sections, struct alternate_link *out
 {
 	struct bytes contents;
 
-	if (elf_section_bytes(sections->elf, ".gnu_debugaltlink", &contents, NULL) && contents.len)
+	if (elf_section_bytes(sections->elf, ".gnu_debugaltlink", &contents, NULL) &&
+	    contents.len)
 		return altlink_read(contents, out);
 	if (elf_section_bytes(sections->elf, ".debug_sup", &contents, NULL) && contents.len)
 		return debug_sup_read(contents, out);

@@ -30,7 +30,7 @@ enum section_id {
 #define X(id, name) SECTION_##id,
 	DWARF_SECTIONS(X)
 #undef X
-	SECTION_COUNT
+		SECTION_COUNT
 };
 
 /* Where a unit lies in its section: [off, end). */

@@ -106,9 +106,8 @@ static struct sections *package_of(struct dwarf *dwarf)
 	if (dwarf->package_tried)
 		return dwarf->package;
 	dwarf->package_tried = true;
-	elf = dwarf->companions.open_dwp ?
-		      dwarf->companions.open_dwp(dwarf->companions.context) :
-		      NULL;
+	elf = dwarf->companions.open_dwp ? dwarf->companions.open_dwp(dwarf->companions.context)
+					 : NULL;
 	if (!elf)
 		return NULL;
 	dwarf->package = arena_new(dwarf->arena, struct sections);
@@ -116,7 +115,8 @@ static struct sections *package_of(struct dwarf *dwarf)
 	return dwarf->package;
 }
 
-static struct unit *unit_keep(struct dwarf *dwarf, const struct unit *read, struct unit *skeleton)
+static struct unit *unit_keep(struct dwarf *dwarf, const struct unit *read,
+			      struct unit *skeleton)
 {
 	struct unit *unit = arena_new(dwarf->arena, struct unit);
 
@@ -145,10 +145,10 @@ static struct sections *dwo_open(struct dwarf *dwarf, struct unit *skeleton, con
 	const struct dwarf_companions *companions = &dwarf->companions;
 	const char *directory = unit_string(skeleton, &skeleton->comp_dir);
 	struct sections *sections;
-	struct elf *elf = companions->open_dwo ? companions->open_dwo(companions->context, name,
-								      directory,
-								      skeleton->dwo_id) :
-						 NULL;
+	struct elf *elf = companions->open_dwo
+				  ? companions->open_dwo(companions->context, name, directory,
+							 skeleton->dwo_id)
+				  : NULL;
 
 	if (!elf)
 		return NULL;
@@ -170,8 +170,8 @@ static struct unit *dwo_unit(struct dwarf *dwarf, struct unit *skeleton, const c
 		return NULL;
 	units_index(sections);
 	for (size_t i = 0; i < sections->extents.count; i++)
-		if (unit_read(sections, sections->extents.at[i].off, &unit) && unit.has_dwo_id &&
-		    unit.dwo_id == skeleton->dwo_id)
+		if (unit_read(sections, sections->extents.at[i].off, &unit) &&
+		    unit.has_dwo_id && unit.dwo_id == skeleton->dwo_id)
 			return unit_keep(dwarf, &unit, skeleton);
 	return NULL;
 }

@@ -8,9 +8,9 @@
 
 static uint64_t contribution_off(const struct unit *unit, enum section_id id)
 {
-	return unit->contributions && unit->contributions[id].present ?
-		       unit->contributions[id].off :
-		       0;
+	return unit->contributions && unit->contributions[id].present
+		       ? unit->contributions[id].off
+		       : 0;
 }
 
 /* Version 5 puts the type first and may add an id; the older ones end in the address size. */
@@ -32,7 +32,8 @@ static bool header_read(struct reader *r, struct unit *unit)
 	}
 	unit->abbrev_off += contribution_off(unit, SECTION_ABBREV);
 	unit->die_off = reader_offset(r);
-	return !reader_failed(r) && unit->encoding.version >= 2 && unit->encoding.version <= 5 &&
+	return !reader_failed(r) && unit->encoding.version >= 2 &&
+	       unit->encoding.version <= 5 &&
 	       (unit->encoding.address_size == 4 || unit->encoding.address_size == 8) &&
 	       unit->type != DW_UT_type && unit->type != DW_UT_split_type;
 }
@@ -86,9 +87,11 @@ static void root_attribute(struct unit *unit, const struct die_attributes *a)
 
 /* A table is compiled only for units whose entries are walked: here just the root's abbreviation
  * is looked for, and it nearly always is the first. */
-static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out, const uint8_t **end)
+static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out,
+			const uint8_t **end)
 {
-	struct reader r = reader_at(section_bytes(unit->sections, SECTION_ABBREV), unit->abbrev_off);
+	struct reader r =
+		reader_at(section_bytes(unit->sections, SECTION_ABBREV), unit->abbrev_off);
 	const uint8_t *begin = r.at;
 	uint64_t name, form, found;
 
@@ -135,8 +138,7 @@ bool unit_read_contribution(struct sections *sections, uint64_t off,
 {
 	struct reader r = reader_at(section_bytes(sections, SECTION_INFO), off);
 
-	*unit = (struct unit){
-		.sections = sections, .off = off, .contributions = contributions};
+	*unit = (struct unit){.sections = sections, .off = off, .contributions = contributions};
 	if (!unit_length_read(&r, &unit->encoding.offset_size))
 		return false;
 	unit->end = (uint64_t)(r.end - r.begin);
@@ -242,10 +244,9 @@ const struct abbrevs *unit_abbrevs(struct unit *unit)
 	struct sections *sections = unit->sections;
 
 	if (!unit->abbrevs || unit->abbrevs_generation != sections->abbrevs.generation) {
-		unit->abbrevs =
-			abbrevs_at(&sections->abbrevs, sections->dwarf,
-				   section_bytes(sections, SECTION_ABBREV), unit->abbrev_off,
-				   unit->encoding);
+		unit->abbrevs = abbrevs_at(&sections->abbrevs, sections->dwarf,
+					   section_bytes(sections, SECTION_ABBREV),
+					   unit->abbrev_off, unit->encoding);
 		unit->abbrevs_generation = sections->abbrevs.generation;
 	}
 	return unit->abbrevs;
@@ -302,8 +303,8 @@ const char *unit_string(struct unit *unit, const struct form_value *value)
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
 		alternate = sections_alternate(unit->sections);
-		return alternate ? bytes_string(section_bytes(alternate, SECTION_STR), value->u) :
-				   NULL;
+		return alternate ? bytes_string(section_bytes(alternate, SECTION_STR), value->u)
+				 : NULL;
 	case DW_FORM_strx:
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:

@@ -28,7 +28,8 @@ struct unit {
 	struct encoding encoding;
 	uint8_t type; /* DW_UT_*; before version 5 always DW_UT_compile */
 	uint64_t abbrev_off;
-	const struct contribution *contributions; /* by enum section_id; NULL: not in a package */
+	const struct contribution
+		*contributions;        /* by enum section_id; NULL: not in a package */
 	const struct abbrevs *abbrevs; /* cached: see unit_abbrevs */
 	uint64_t abbrevs_generation;
 
