@@ -148,7 +148,7 @@ struct bytes text_unescape(struct arena *arena, struct bytes text)
 
 /* The terminal escape. */
 
-static bool code_is_harmful(uint32_t code)
+bool code_is_harmful(uint32_t code)
 {
 	static const struct {
 		uint32_t low, high;

@@ -34,13 +34,17 @@ char *text_escape(struct arena *arena, struct bytes bytes);
 /* The way back: every `\xNN` is one byte, all else stands for itself. */
 struct bytes text_unescape(struct arena *arena, struct bytes text);
 
+/* Whether a terminal may do something with the code point other than show it: C0, DEL and C1
+ * controls, and what reorders or breaks the line (bidirectional controls, line and paragraph
+ * separators). */
+bool code_is_harmful(uint32_t code);
+
 /* Room for one escaped code point and a NUL. */
 #define TERMINAL_ESCAPE_SIZE 12
 
 /* What a terminal may be shown for the first code point: its length in `bytes` is returned. `out`
- * becomes "" where the code point is harmless as it is, else `\xNN` or `\u{NNNN}`: control
- * characters (C0, DEL, C1), bytes that are not UTF-8, and the code points that reorder or break
- * the line (bidirectional controls, line and paragraph separators). bytes must not be empty. */
+ * becomes "" where the code point is harmless as it is, else `\xNN` or `\u{NNNN}`; bytes that are
+ * not UTF-8 are escaped too. bytes must not be empty. */
 size_t terminal_escape(struct bytes bytes, char out[TERMINAL_ESCAPE_SIZE]);
 
 /* A string as one harmless line for a message, cut to `size` - 1 bytes. Returns buf. */

@@ -95,7 +95,7 @@ static void put_method(struct sink *sink, const struct capture_facts *facts)
 
 static void put_holds(struct sink *sink, const struct capture_facts *facts)
 {
-	if (!facts->held_longest_ns)
+	if (!facts->held_longest_ns || facts->threads_stopped < 2)
 		return;
 	sink_text(sink, "Each thread was held for: ");
 	put_duration(sink, facts->held_median_ns);

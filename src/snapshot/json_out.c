@@ -72,6 +72,28 @@ static bool is_plain(struct bytes text)
 	return true;
 }
 
+/* JSON text in quotes, in which DEL, C1 controls and the like may still stand: JSON allows them, but
+ * it may be shown on a terminal. All of them are below U+10000. */
+static void put_quoted(struct json_out *out, const char *quoted)
+{
+	struct bytes left = {(const uint8_t *)quoted, strlen(quoted)};
+	char escape[sizeof "\\uNNNN"];
+
+	while (left.len) {
+		uint32_t code = 0;
+		size_t length = utf8_sequence(left, &code);
+
+		if (code_is_harmful(code)) {
+			snprintf(escape, sizeof escape, "\\u%04x", code & 0xffff);
+			sink_text(&out->sink, escape);
+		} else {
+			sink_bytes(&out->sink, left.at, length);
+		}
+		/* What text_escape made is UTF-8 throughout, so length is never 0. */
+		left = bytes_from(left, length);
+	}
+}
+
 static void put_escaped(struct json_out *out, struct bytes text)
 {
 	const char *escaped = text_escape(&out->scratch, text);
@@ -80,7 +102,7 @@ static void put_escaped(struct json_out *out, struct bytes text)
 
 	if (string)
 		quoted = json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE);
-	sink_text(&out->sink, quoted ? quoted : "null");
+	put_quoted(out, quoted ? quoted : "null");
 	out->failed |= !quoted;
 	json_object_put(string);
 	arena_reset(&out->scratch);

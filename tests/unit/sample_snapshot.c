@@ -7,8 +7,8 @@ static const uint8_t vdso_bytes[] = {0x7f, 'E', 'L', 'F', 0x02};
 
 /* A copy of an array in the arena. */
 #define COPY_OF(arena, type, ...)                                         \
-	((type *)(void *)arena_copy((arena), (const type[]){__VA_ARGS__}, \
-				    sizeof((const type[]){__VA_ARGS__})))
+	((type *)(void *)arena_copy((arena), (type[]){__VA_ARGS__}, \
+				    sizeof((type[]){__VA_ARGS__})))
 
 static struct registers registers_counting(uint64_t from)
 {
