@@ -1,0 +1,59 @@
+"""Stacks of the fixtures against other tracers: gdb, function by function, and eu-stack."""
+import contextlib
+
+import oracle
+import program
+import pytest
+import target
+from test_builds import BUILDS, INLINES, LANGUAGES
+
+SITUATIONS = [
+    ("realign-gcc-O0",), ("realign-gcc-O2",), ("realign-clang-O2",), ("noreturn-gcc-O2",), ("noreturn-clang-O2",),
+    ("signals-gcc-O2", "nested"), ("signals-gcc-O2", "altstack"), ("signals-gcc-O0", "altstack-outer"),
+    ("signals-gcc-O2", "first"), ("signals-gcc-O2", "blocked"), ("nocfi", "moves"), ("jit",), ("remap",),
+    ("coroutine",), ("leader",),
+]
+# gdb 13 reads .eh_frame by its section header only, and cannot find functions by a search table.
+GDB_CANNOT = {"threads-stripped", "threads-no-sections"}
+COMMANDS = [(name,) for name in BUILDS + INLINES + [name for name, _ in LANGUAGES] if name not in GDB_CANNOT] + SITUATIONS
+AT_ONCE = 12
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """{command: (report, gdb's frames, eu-stack's)}, or why there is none."""
+    results = {}
+    for at in range(0, len(COMMANDS), AT_ONCE):
+        with contextlib.ExitStack() as stack:
+            processes = {}
+            for command in COMMANDS[at:at + AT_ONCE]:
+                path = target.paths.FIXTURES / command[0]
+                if path.exists():
+                    processes[command] = stack.enter_context(target.running(path, *command[1:]))
+            for process in processes.values():
+                process.told()
+            reports = {c: program.report(p.pid) for c, p in processes.items()}
+            theirs = oracle.gdb(*(p.pid for p in processes.values()))
+            for command, process in processes.items():
+                results[command] = reports[command], theirs, oracle.eu_stack(process.pid)
+    return results
+
+
+def result(seen, command):
+    if command not in seen:
+        target.fixture(command[0])  # skips, or fails because it is not built
+    return seen[command]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_gdb(seen, command):
+    report, frames, _ = result(seen, command)
+    found = oracle.differences(report, frames, rust=command[0].startswith("rusty"))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_eu_stack(seen, command):
+    report, _, pcs = result(seen, command)
+    found = oracle.differences_from_eu_stack(report, pcs)
+    assert not found, "\n".join(found)
