@@ -29,7 +29,7 @@ struct cfi {
 
 static struct pointer_bases bases_of(const struct elf *elf, uint64_t section_ea)
 {
-	struct pointer_bases bases = { .section = section_ea };
+	struct pointer_bases bases = {.section = section_ea};
 	const struct elf_section *text = elf_section(elf, ".text");
 	const struct elf_section *got = elf_section(elf, ".got");
 
@@ -51,7 +51,7 @@ static bool find_eh_frame(struct elf *elf, const struct search_table *table,
 {
 	const struct elf_section *section = elf_section(elf, ".eh_frame");
 
-	*out = (struct cfi_section){ .is_eh = true };
+	*out = (struct cfi_section){.is_eh = true};
 	if (section && elf_section_bytes(elf, ".eh_frame", &out->bytes, NULL) &&
 	    out->bytes.len > 0) {
 		out->ea = section->ea;
@@ -86,7 +86,7 @@ static bool add_debug_frame(struct cfi *cfi, struct elf *elf, struct err *e)
 	if (bytes.len == 0)
 		return err_set(e, ERR_NOT_FOUND, "%s: no .debug_frame", elf->name);
 	*source = (struct source){
-		.section = { .bytes = bytes, .bases = bases_of(elf, 0) },
+		.section = {.bytes = bytes, .bases = bases_of(elf, 0)},
 	};
 	cfi->source_count++;
 	return true;
@@ -191,14 +191,14 @@ static bool covers_code(const struct cfi *cfi, const struct fde *fde)
 
 static void make_index(const struct cfi *cfi, struct source *source, struct arena *arena)
 {
-	VEC(struct span) spans = { 0 };
+	VEC(struct span) spans = {0};
 	struct cfi_walk walk;
 
 	walk_from_start(&walk, &source->section);
 	while (cfi_walk_next(&walk)) {
 		if (covers_code(cfi, &walk.fde))
-			*vec_push(arena, &spans) = (struct span){ walk.fde.ea, walk.fde.size,
-								  walk.entry_off };
+			*vec_push(arena, &spans) =
+				(struct span){walk.fde.ea, walk.fde.size, walk.entry_off};
 	}
 	if (spans.count)
 		qsort(spans.at, spans.count, sizeof *spans.at, compare_spans);
@@ -253,19 +253,25 @@ static bool covers(const struct fde *fde, uint64_t ea)
 	return ea >= fde->ea && ea - fde->ea < fde->size;
 }
 
-/* Through the table. False when it does not know of an FDE for ea, or lies. */
-static bool find_by_table(const struct source *source, uint64_t ea, struct found *out)
+/* Through the table. False when it does not know of an FDE for ea. One that names an FDE which is not
+ * that of its function is not asked again. */
+static bool find_by_table(struct source *source, uint64_t ea, struct found *out)
 {
-	uint64_t fde_ea;
+	uint64_t function, fde_ea;
 
-	return search_table_find(&source->table, ea, &fde_ea) &&
-	       read_found(&source->section, fde_ea - source->section.ea, out, NULL) &&
-	       covers(&out->fde, ea);
+	if (!search_table_find(&source->table, ea, &function, &fde_ea))
+		return false;
+	if (!read_found(&source->section, fde_ea - source->section.ea, out, NULL) ||
+	    out->fde.ea != function) {
+		source->table.usable = false;
+		return false;
+	}
+	return covers(&out->fde, ea);
 }
 
 static uint64_t count_fdes(const struct cfi_section *section)
 {
-	struct entry entry = { .next = 0 };
+	struct entry entry = {.next = 0};
 	uint64_t count = 0;
 
 	while (next_entry(section, entry.next, &entry))
@@ -324,8 +330,8 @@ enum cfi_answer cfi_row_at(struct module *module, struct arena *arena, uint64_t 
 	enum cfi_answer worst = CFI_NONE;
 
 	for (size_t i = 0; i < cfi->source_count; i++) {
-		enum cfi_answer answer = row_in_source(cfi, &cfi->sources[i], arena, ea, out,
-						       e);
+		enum cfi_answer answer =
+			row_in_source(cfi, &cfi->sources[i], arena, ea, out, e);
 
 		if (answer == CFI_ROW)
 			return answer;

@@ -4,7 +4,7 @@
  * more than their worth, as a CIE is read again for each run of FDEs that name it. */
 #define AUGMENTATION_MAX 16
 
-#define LENGTH_64BIT    UINT32_C(0xffffffff) /* a 64-bit length follows */
+#define LENGTH_64BIT UINT32_C(0xffffffff)    /* a 64-bit length follows */
 #define LENGTH_RESERVED UINT32_C(0xfffffff0) /* from here up: not lengths */
 
 enum { ADDRESS_SIZE = 8 };
@@ -19,8 +19,8 @@ static void read_mark(const struct cfi_section *section, struct entry *out)
 
 	if (section->is_eh) {
 		out->is_cie = mark == 0;
-		out->cie_off = at -
-			       mark; /* wraps for a lying one; the section's size refuses it */
+		out->cie_off =
+			at - mark; /* wraps for a lying one; the section's size refuses it */
 	} else {
 		out->is_cie = mark == (wide ? UINT64_MAX : UINT32_MAX);
 		out->cie_off = mark;
@@ -33,7 +33,7 @@ bool entry_read(const struct cfi_section *section, uint64_t off, struct entry *o
 	struct reader r = reader_at(section->bytes, off);
 	uint64_t length = read_u32(&r);
 
-	*out = (struct entry){ .off = off };
+	*out = (struct entry){.off = off};
 	if (length == LENGTH_64BIT) {
 		out->is_64bit = true;
 		length = read_u64(&r);
@@ -60,13 +60,22 @@ static bool read_letter(const struct cfi_section *section, struct cie *cie, char
 	uint64_t personality;
 
 	switch (letter) {
-	case 'R': cie->pointer_encoding = read_u8(r); return true;
-	case 'L': cie->lsda_encoding = read_u8(r); return true;
-	case 'P': return pointer_read(r, read_u8(r), &section->bases, &personality, NULL);
-	case 'S': cie->signal_frame = true; return true;
+	case 'R':
+		cie->pointer_encoding = read_u8(r);
+		return true;
+	case 'L':
+		cie->lsda_encoding = read_u8(r);
+		return true;
+	case 'P':
+		return pointer_read(r, read_u8(r), &section->bases, &personality, NULL);
+	case 'S':
+		cie->signal_frame = true;
+		return true;
 	case 'B': /* aarch64: return addresses are signed with the B key */
-	case 'G': /* aarch64: memory tagging */ return true;
-	default: return false;
+	case 'G': /* aarch64: memory tagging */
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -179,7 +188,7 @@ bool fde_read(const struct cfi_section *section, const struct entry *entry,
 {
 	struct reader r = entry->body;
 
-	*out = (struct fde){ .cie = cie };
+	*out = (struct fde){.cie = cie};
 	reader_skip(&r, cie->segment_size);
 	if (!read_range(section, cie, out, &r, e))
 		return false;

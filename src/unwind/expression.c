@@ -106,21 +106,31 @@ static void read_operand(struct machine *m, enum operand operand)
 
 	m->reg = m->op - OP_breg0; /* used by OP_breg only */
 	switch (operand) {
-	case NONE: m->operand = 0; break;
+	case NONE:
+		m->operand = 0;
+		break;
 	case U1:
 	case U2:
 	case U4:
-	case U8: m->operand = read_uint(r, 1U << (operand - U1) / 2); break;
+	case U8:
+		m->operand = read_uint(r, 1U << (operand - U1) / 2);
+		break;
 	case S1:
 	case S2:
 	case S4:
-	case S8: m->operand = (uint64_t)read_sint(r, 1U << (operand - S1) / 2); break;
-	case ULEB: m->operand = read_uleb(r); break;
+	case S8:
+		m->operand = (uint64_t)read_sint(r, 1U << (operand - S1) / 2);
+		break;
+	case ULEB:
+		m->operand = read_uleb(r);
+		break;
 	case REG_SLEB:
 		m->reg = read_uleb(r);
 		m->operand = (uint64_t)read_sleb(r);
 		break;
-	case SLEB: m->operand = (uint64_t)read_sleb(r); break;
+	case SLEB:
+		m->operand = (uint64_t)read_sleb(r);
+		break;
 	}
 }
 
@@ -143,9 +153,13 @@ static bool do_stack(struct machine *m)
 	uint64_t third;
 
 	switch (m->op) {
-	case OP_dup: return push(m, top[-1]);
-	case OP_drop: m->depth--; return true;
-	case OP_over: return push(m, top[-2]);
+	case OP_dup:
+		return push(m, top[-1]);
+	case OP_drop:
+		m->depth--;
+		return true;
+	case OP_over:
+		return push(m, top[-2]);
 	case OP_pick:
 		if (m->operand >= m->depth)
 			return refuse(m, "expression picks below its stack");
@@ -173,9 +187,15 @@ static bool do_unary(struct machine *m)
 		if ((int64_t)*value < 0)
 			*value = -*value;
 		return true;
-	case OP_neg: *value = -*value; return true;
-	case OP_not: *value = ~*value; return true;
-	default: /* OP_plus_uconst */ *value += m->operand; return true;
+	case OP_neg:
+		*value = -*value;
+		return true;
+	case OP_not:
+		*value = ~*value;
+		return true;
+	default: /* OP_plus_uconst */
+		*value += m->operand;
+		return true;
 	}
 }
 
@@ -200,25 +220,43 @@ static bool do_binary(struct machine *m)
 	uint64_t *a = &m->stack[m->depth - 1];
 
 	switch (m->op) {
-	case OP_and: *a &= b; return true;
+	case OP_and:
+		*a &= b;
+		return true;
 	case OP_div:
 		if (b == 0)
 			return refuse(m, "expression divides by zero");
 		*a = divided(*a, b);
 		return true;
-	case OP_minus: *a -= b; return true;
+	case OP_minus:
+		*a -= b;
+		return true;
 	case OP_mod:
 		if (b == 0)
 			return refuse(m, "expression divides by zero");
 		*a %= b;
 		return true;
-	case OP_mul: *a *= b; return true;
-	case OP_or: *a |= b; return true;
-	case OP_plus: *a += b; return true;
-	case OP_shl: *a = b < 64 ? *a << b : 0; return true;
-	case OP_shr: *a = b < 64 ? *a >> b : 0; return true;
-	case OP_shra: *a = shifted_arithmetically(*a, b); return true;
-	default: /* OP_xor */ *a ^= b; return true;
+	case OP_mul:
+		*a *= b;
+		return true;
+	case OP_or:
+		*a |= b;
+		return true;
+	case OP_plus:
+		*a += b;
+		return true;
+	case OP_shl:
+		*a = b < 64 ? *a << b : 0;
+		return true;
+	case OP_shr:
+		*a = b < 64 ? *a >> b : 0;
+		return true;
+	case OP_shra:
+		*a = shifted_arithmetically(*a, b);
+		return true;
+	default: /* OP_xor */
+		*a ^= b;
+		return true;
 	}
 }
 
@@ -226,7 +264,7 @@ static bool do_compare(struct machine *m)
 {
 	int64_t b = (int64_t)m->stack[--m->depth];
 	int64_t a = (int64_t)m->stack[m->depth - 1];
-	bool results[] = { a == b, a >= b, a > b, a <= b, a < b, a != b };
+	bool results[] = {a == b, a >= b, a > b, a <= b, a < b, a != b};
 
 	m->stack[m->depth - 1] = results[m->op - OP_eq];
 	return true;
@@ -266,18 +304,30 @@ static bool do_refused(struct machine *m)
 static bool do_group(struct machine *m, enum group group)
 {
 	switch (group) {
-	case REFUSE: return do_refused(m);
-	case NOTHING: return true;
-	case PUSH: return push(m, m->operand);
-	case PUSH_LOW: return push(m, (uint64_t)(m->op - OP_lit0));
-	case PUSH_ADDR: return push(m, m->operand + m->input->load_bias);
-	case PUSH_REG: return push_register(m);
-	case STACK: return do_stack(m);
-	case UNARY: return do_unary(m);
-	case BINARY: return do_binary(m);
-	case COMPARE: return do_compare(m);
-	case JUMP: return do_jump(m);
-	case DEREF: return do_deref(m);
+	case REFUSE:
+		return do_refused(m);
+	case NOTHING:
+		return true;
+	case PUSH:
+		return push(m, m->operand);
+	case PUSH_LOW:
+		return push(m, (uint64_t)(m->op - OP_lit0));
+	case PUSH_ADDR:
+		return push(m, m->operand + m->input->load_bias);
+	case PUSH_REG:
+		return push_register(m);
+	case STACK:
+		return do_stack(m);
+	case UNARY:
+		return do_unary(m);
+	case BINARY:
+		return do_binary(m);
+	case COMPARE:
+		return do_compare(m);
+	case JUMP:
+		return do_jump(m);
+	case DEREF:
+		return do_deref(m);
 	}
 	return false;
 }

@@ -60,7 +60,7 @@ static bool record_is_plausible(const struct stepper *stepper, const struct curs
 static void move_to_record(struct stepper *stepper, struct cursor *cursor, uint64_t fp,
 			   uint64_t next_fp, uint64_t ra)
 {
-	struct frame_registers registers = { .known = 0 };
+	struct frame_registers registers = {.known = 0};
 
 	set_register(&registers, (uint8_t)stepper->arch->dwarf_fp, next_fp);
 	cursor->at = fp + 16;
@@ -141,7 +141,7 @@ static struct arch_ra place_by_code(const struct stepper *stepper, uint64_t pc)
 	struct bytes text = memory_text(&stepper->memory, pc, &at);
 
 	if (!text.len)
-		return (struct arch_ra){ ARCH_RA_UNKNOWN, 0 };
+		return (struct arch_ra){ARCH_RA_UNKNOWN, 0};
 	return stepper->arch->return_address(text, at);
 }
 
@@ -159,7 +159,8 @@ static bool step_exact(struct stepper *stepper, struct cursor *cursor, struct en
 		if (was_called_directly(stepper, cursor))
 			return return_from_leaf(stepper, cursor, 0, ending);
 		break;
-	case ARCH_RA_IN_FRAME: break;
+	case ARCH_RA_IN_FRAME:
+		break;
 	}
 	if (return_from_record(stepper, cursor, ending))
 		return true;

@@ -6,7 +6,7 @@ enum { FIRST_CAPACITY = 128 };
 
 void folding_begin(struct folding *folding, struct arena *arena, size_t kept)
 {
-	*folding = (struct folding){ .arena = arena, .kept = kept < 2 ? 2 : kept };
+	*folding = (struct folding){.arena = arena, .kept = kept < 2 ? 2 : kept};
 }
 
 void folding_grow(struct folding *folding)

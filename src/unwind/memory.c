@@ -53,10 +53,10 @@ struct bytes memory_text(const struct memory *memory, uint64_t va, size_t *at)
 
 	*at = 0;
 	if (!segment)
-		return (struct bytes){ NULL, 0 };
+		return (struct bytes){NULL, 0};
 	text = elf_bytes_at(elf, segment->ea);
 	*at = ea - segment->ea;
-	return *at < text.len ? text : (struct bytes){ NULL, 0 };
+	return *at < text.len ? text : (struct bytes){NULL, 0};
 }
 
 struct bytes memory_bytes(struct memory *memory, uint64_t va, uint64_t len)
@@ -71,7 +71,7 @@ struct bytes memory_bytes(struct memory *memory, uint64_t va, uint64_t len)
 	}
 	bytes = memory_text(memory, va, &at);
 	bytes = bytes_from(bytes, at);
-	return bytes.len >= len ? bytes : (struct bytes){ NULL, 0 };
+	return bytes.len >= len ? bytes : (struct bytes){NULL, 0};
 }
 
 bool memory_ending(const struct memory *memory, uint64_t va, struct ending *ending)

@@ -21,7 +21,7 @@ struct ending {
 /* Records the ending. Always returns false. */
 static inline bool end_at(struct ending *ending, enum stop stop, const char *what, uint64_t va)
 {
-	*ending = (struct ending){ stop, what, va };
+	*ending = (struct ending){stop, what, va};
 	return false;
 }
 

@@ -31,7 +31,7 @@ static bool pc_is_code(const struct planner *planner, uint64_t pc, enum pc_kind 
 
 static struct memory planner_memory(const struct planner *planner)
 {
-	return (struct memory){ .snapshot = planner->snapshot, .modules = planner->modules };
+	return (struct memory){.snapshot = planner->snapshot, .modules = planner->modules};
 }
 
 static bool code_matches(struct bytes text, size_t at, const struct arch_code *code)
@@ -150,7 +150,7 @@ static void plan_by_row(const struct planner *planner, const struct row *row,
 		return;
 	}
 	kept = arena_new(planner->arena, struct plan_row);
-	*kept = (struct plan_row){ *row, load_bias };
+	*kept = (struct plan_row){*row, load_bias};
 	out->row = kept;
 	out->kind = PLAN_ROW;
 }
@@ -237,13 +237,13 @@ void plan_make(const struct planner *planner, uint64_t pc, enum pc_kind pc_kind,
 	       struct plan *out)
 {
 	struct memory memory = planner_memory(planner);
-	struct place place = { .pc = pc };
+	struct place place = {.pc = pc};
 
-	*out = (struct plan){ .pc = pc, .pc_kind = (uint8_t)pc_kind, .kind = PLAN_NOT_CODE };
+	*out = (struct plan){.pc = pc, .pc_kind = (uint8_t)pc_kind, .kind = PLAN_NOT_CODE};
 	if (!pc_is_code(planner, pc, pc_kind))
 		return;
-	place.range = module_range_at(planner->modules,
-				      pc_kind == PC_RETURN && pc ? pc - 1 : pc);
+	place.range =
+		module_range_at(planner->modules, pc_kind == PC_RETURN && pc ? pc - 1 : pc);
 	place.text = memory_text(&memory, pc, &place.at);
 	plan_code(planner, &place, out);
 }

@@ -36,12 +36,23 @@ static bool base_of(uint8_t encoding, const struct pointer_bases *bases, uint64_
 		    uint64_t *out)
 {
 	switch (encoding & EH_PE_BASE) {
-	case EH_PE_ABSPTR: *out = 0; return true;
-	case EH_PE_PCREL: *out = at_ea; return true;
-	case EH_PE_TEXTREL: *out = bases->text; return bases->has_text;
-	case EH_PE_DATAREL: *out = bases->data; return bases->has_data;
-	case EH_PE_FUNCREL: *out = bases->function; return bases->has_function;
-	default: return false;
+	case EH_PE_ABSPTR:
+		*out = 0;
+		return true;
+	case EH_PE_PCREL:
+		*out = at_ea;
+		return true;
+	case EH_PE_TEXTREL:
+		*out = bases->text;
+		return bases->has_text;
+	case EH_PE_DATAREL:
+		*out = bases->data;
+		return bases->has_data;
+	case EH_PE_FUNCREL:
+		*out = bases->function;
+		return bases->has_function;
+	default:
+		return false;
 	}
 }
 

@@ -78,9 +78,9 @@ static const struct opcode opcodes[0x40] = {
 /* The three instructions that keep an operand in their low six bits. */
 enum { PRIMARY_ADVANCE = 1, PRIMARY_OFFSET, PRIMARY_RESTORE };
 static const struct opcode primaries[4] = {
-	[PRIMARY_ADVANCE] = { ADVANCE, 0, 0, 0 },
-	[PRIMARY_OFFSET] = { SET_RULE, 0, FACTORED, RULE_OFFSET },
-	[PRIMARY_RESTORE] = { RESTORE_RULE, 0, 0, 0 },
+	[PRIMARY_ADVANCE] = {ADVANCE, 0, 0, 0},
+	[PRIMARY_OFFSET] = {SET_RULE, 0, FACTORED, RULE_OFFSET},
+	[PRIMARY_RESTORE] = {RESTORE_RULE, 0, 0, 0},
 };
 
 struct instruction {
@@ -128,19 +128,38 @@ static bool read_operand(struct program *program, enum operand operand, struct i
 	const struct cie *cie = program->fde->cie;
 
 	switch (operand) {
-	case NO_OPERAND: break;
-	case REGISTER: in->reg = read_uleb(r); break;
-	case REGISTER_2: in->reg_2 = read_uleb(r); break;
-	case OFFSET: in->offset = read_uleb_signed(r); break;
-	case FACTORED: in->offset = multiplied(r, read_uleb_signed(r), cie->data_align); break;
-	case FACTORED_S: in->offset = multiplied(r, read_sleb(r), cie->data_align); break;
+	case NO_OPERAND:
+		break;
+	case REGISTER:
+		in->reg = read_uleb(r);
+		break;
+	case REGISTER_2:
+		in->reg_2 = read_uleb(r);
+		break;
+	case OFFSET:
+		in->offset = read_uleb_signed(r);
+		break;
+	case FACTORED:
+		in->offset = multiplied(r, read_uleb_signed(r), cie->data_align);
+		break;
+	case FACTORED_S:
+		in->offset = multiplied(r, read_sleb(r), cie->data_align);
+		break;
 	case FACTORED_NEG:
 		in->offset = multiplied(r, -read_uleb_signed(r), cie->data_align);
 		break;
-	case DELTA_1: in->distance = code_distance(r, read_u8(r), cie); break;
-	case DELTA_2: in->distance = code_distance(r, read_u16(r), cie); break;
-	case DELTA_4: in->distance = code_distance(r, read_u32(r), cie); break;
-	case DELTA_8: in->distance = code_distance(r, read_u64(r), cie); break;
+	case DELTA_1:
+		in->distance = code_distance(r, read_u8(r), cie);
+		break;
+	case DELTA_2:
+		in->distance = code_distance(r, read_u16(r), cie);
+		break;
+	case DELTA_4:
+		in->distance = code_distance(r, read_u32(r), cie);
+		break;
+	case DELTA_8:
+		in->distance = code_distance(r, read_u64(r), cie);
+		break;
 	case ADDRESS:
 		return pointer_read(r, cie->pointer_encoding, &program->section->bases,
 				    &in->distance, e);
@@ -158,7 +177,7 @@ static bool read_instruction(struct program *program, struct instruction *in, st
 	uint8_t code = read_u8(&program->code);
 	unsigned primary = code >> 6;
 
-	*in = (struct instruction){ .code = code };
+	*in = (struct instruction){.code = code};
 	in->opcode = primary ? primaries[primary] : opcodes[code];
 	if (primary == PRIMARY_ADVANCE)
 		in->distance = code_distance(&program->code, code & 0x3f, program->fde->cie);
@@ -172,7 +191,7 @@ static bool read_instruction(struct program *program, struct instruction *in, st
 /* Vector registers have rules too; no frame is found by them, so their rules are left out. */
 static void set_rule(struct program *program, const struct instruction *in)
 {
-	struct rule rule = { .kind = in->opcode.rule };
+	struct rule rule = {.kind = in->opcode.rule};
 
 	if (in->reg >= ARCH_DWARF_REGS)
 		return;
@@ -192,7 +211,7 @@ static bool define_cfa(struct program *program, uint64_t reg, int64_t offset, st
 	if (reg >= ARCH_DWARF_REGS)
 		return err_set(e, ERR_UNSUPPORTED, "CFA in register %lu", (unsigned long)reg);
 	program->now.cfa =
-		(struct cfa_rule){ .kind = CFA_REGISTER, .reg = reg, .offset = offset };
+		(struct cfa_rule){.kind = CFA_REGISTER, .reg = reg, .offset = offset};
 	return true;
 }
 
@@ -250,19 +269,28 @@ static bool do_instruction(struct program *program, const struct instruction *in
 	switch ((enum action)in->opcode.action) {
 	case REFUSE:
 		return err_set(e, ERR_UNSUPPORTED, "call frame instruction 0x%02x", in->code);
-	case NOTHING: return true;
+	case NOTHING:
+		return true;
 	case ADVANCE:
 		if (in->distance > UINT64_MAX - program->location)
 			return err_set(e, ERR_FORMAT, "location wraps around");
 		return move_to(program, program->location + in->distance, in, e);
-	case SET_LOCATION: return move_to(program, in->distance, in, e);
-	case SET_RULE: set_rule(program, in); return true;
-	case RESTORE_RULE: return restore_rule(program, in, e);
-	case REMEMBER: return remember(program, e);
-	case RESTORE_ALL: return restore_all(program, e);
-	case DEFINE_CFA: return define_cfa(program, in->reg, in->offset, e);
+	case SET_LOCATION:
+		return move_to(program, in->distance, in, e);
+	case SET_RULE:
+		set_rule(program, in);
+		return true;
+	case RESTORE_RULE:
+		return restore_rule(program, in, e);
+	case REMEMBER:
+		return remember(program, e);
+	case RESTORE_ALL:
+		return restore_all(program, e);
+	case DEFINE_CFA:
+		return define_cfa(program, in->reg, in->offset, e);
 	case DEFINE_CFA_REGISTER:
-	case DEFINE_CFA_OFFSET: return redefine_cfa(program, in, e);
+	case DEFINE_CFA_OFFSET:
+		return redefine_cfa(program, in, e);
 	case DEFINE_CFA_EXPRESSION:
 		program->now.cfa = (struct cfa_rule){
 			.kind = CFA_EXPRESSION,
@@ -270,7 +298,9 @@ static bool do_instruction(struct program *program, const struct instruction *in
 			.expression_size = (uint32_t)in->block.len,
 		};
 		return true;
-	case TOGGLE_RA_SIGNED: program->now.ra_signed = !program->now.ra_signed; return true;
+	case TOGGLE_RA_SIGNED:
+		program->now.ra_signed = !program->now.ra_signed;
+		return true;
 	}
 	return false;
 }
@@ -309,7 +339,7 @@ bool program_begin(struct program *program, const struct cfi_section *section,
 	program->fde = fde;
 	program->location = fde->ea;
 	program->remembered_count = 0;
-	program->now = (struct row_rules){ .ra_signed = false };
+	program->now = (struct row_rules){.ra_signed = false};
 	if (fde->cie->return_reg >= ARCH_DWARF_REGS)
 		return err_set(e, ERR_UNSUPPORTED, "return address in register %lu",
 			       (unsigned long)fde->cie->return_reg);

@@ -6,7 +6,7 @@ static struct bytes header_of(struct elf *elf, uint64_t *ea)
 {
 	const struct elf_segment *segment = elf_segment_of(elf, PT_GNU_EH_FRAME);
 	const struct elf_section *section = elf_section(elf, ".eh_frame_hdr");
-	struct bytes bytes = { NULL, 0 };
+	struct bytes bytes = {NULL, 0};
 
 	if (segment) {
 		*ea = segment->ea;
@@ -41,7 +41,7 @@ static void set_table(struct search_table *table, const struct reader *r, uint64
 
 struct search_table search_table_open(struct elf *elf)
 {
-	struct search_table table = { .usable = false };
+	struct search_table table = {.usable = false};
 	struct reader r;
 	uint8_t eh_frame_encoding, count_encoding;
 	uint64_t count;
@@ -75,7 +75,8 @@ static uint64_t field(const struct search_table *table, uint64_t index, size_t o
 	return value;
 }
 
-bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *fde_ea)
+bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
+		       uint64_t *fde_ea)
 {
 	uint64_t low = 0, high = table->usable ? table->count : 0;
 
@@ -89,6 +90,7 @@ bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *
 	}
 	if (low == 0)
 		return false;
+	*function = field(table, low - 1, 0);
 	*fde_ea = field(table, low - 1, table->stride / 2);
 	return true;
 }

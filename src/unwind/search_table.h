@@ -26,9 +26,10 @@ struct search_table {
 /* From the file's PT_GNU_EH_FRAME, else its section .eh_frame_hdr. */
 struct search_table search_table_open(struct elf *elf);
 
-/* The address of the FDE of the last function that starts at or before ea: it may end before ea. False
- * when there is none. */
-bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *fde_ea);
+/* The last function that starts at or before ea (it may end before ea), and the address of its FDE.
+ * False when there is none. */
+bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
+		       uint64_t *fde_ea);
 
 /* Whether the functions are in ascending order. */
 bool search_table_sorted(const struct search_table *table);

@@ -139,7 +139,7 @@ static bool evaluate(const struct application *a, const uint8_t *at, uint32_t si
 		.initial = initial ? *initial : 0,
 	};
 
-	return expression_value((struct bytes){ at, size }, &input, out, a->ending);
+	return expression_value((struct bytes){at, size}, &input, out, a->ending);
 }
 
 static bool register_value(const struct application *a, uint64_t reg, uint64_t *out)
@@ -169,7 +169,8 @@ static bool row_cfa(struct application *a)
 		return fp->kind == RULE_OFFSET && ra->kind == RULE_OFFSET &&
 		       cfa_by_frame_record(a->stepper, a->from, fp->offset, ra->offset,
 					   &a->cfa);
-	case CFA_UNSET: break;
+	case CFA_UNSET:
+		break;
 	}
 	return end_at(a->ending, STOP_BAD_CFI, "no rule for the CFA", 0);
 }
@@ -182,12 +183,17 @@ static bool value_by_rule(const struct application *a, uint64_t reg, const struc
 
 	switch ((enum rule_kind)rule->kind) {
 	case RULE_UNSPECIFIED:
-	case RULE_SAME: return register_value(a, reg, out);
-	case RULE_UNDEFINED: return end_at(a->ending, STOP_BAD_CFI, register_not_known, 0);
+	case RULE_SAME:
+		return register_value(a, reg, out);
+	case RULE_UNDEFINED:
+		return end_at(a->ending, STOP_BAD_CFI, register_not_known, 0);
 	case RULE_OFFSET:
 		return memory_u64(memory, a->cfa + (uint64_t)rule->offset, out, a->ending);
-	case RULE_VAL_OFFSET: *out = a->cfa + (uint64_t)rule->offset; return true;
-	case RULE_REGISTER: return register_value(a, rule->reg, out);
+	case RULE_VAL_OFFSET:
+		*out = a->cfa + (uint64_t)rule->offset;
+		return true;
+	case RULE_REGISTER:
+		return register_value(a, rule->reg, out);
 	case RULE_EXPRESSION:
 		return evaluate(a, rule->expression, rule->expression_size, &a->cfa, &va) &&
 		       memory_u64(memory, va, out, a->ending);
@@ -258,7 +264,7 @@ static bool step_over_signal(struct stepper *stepper, const struct plan *plan,
 {
 	const struct arch *arch = stepper->arch;
 	uint8_t sp = (uint8_t)arch->dwarf_sp, pc = (uint8_t)arch->dwarf_pc;
-	struct frame_registers restored = { .known = 0 };
+	struct frame_registers restored = {.known = 0};
 	uint64_t value;
 
 	if (!register_known(&cursor->registers, sp))
@@ -285,8 +291,11 @@ bool step_by_plan(struct stepper *stepper, const struct plan *plan, struct curso
 		  struct ending *ending)
 {
 	switch (plan->kind) {
-	case PLAN_COMPACT: return step_compact(stepper, plan, cursor, ending);
-	case PLAN_ROW: return step_by_row(stepper, plan, cursor, ending);
-	default: /* PLAN_SIGNAL */ return step_over_signal(stepper, plan, cursor, ending);
+	case PLAN_COMPACT:
+		return step_compact(stepper, plan, cursor, ending);
+	case PLAN_ROW:
+		return step_by_row(stepper, plan, cursor, ending);
+	default: /* PLAN_SIGNAL */
+		return step_over_signal(stepper, plan, cursor, ending);
 	}
 }

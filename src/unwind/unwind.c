@@ -165,7 +165,7 @@ static bool step(struct walk *walk)
 static void walk_begin(struct walk *walk, struct unwinder *u, const struct thread *thread)
 {
 	u->stepper.memory = memory_of_thread(u->planner.snapshot, u->planner.modules, thread);
-	*walk = (struct walk){ .unwinder = u, .thread = thread, .mark_life = 1 };
+	*walk = (struct walk){.unwinder = u, .thread = thread, .mark_life = 1};
 	cursor_begin(&walk->cursor, &u->stepper, &thread->registers);
 	walk->run_start = walk->cursor.at;
 	walk->plan = cache_plan(&u->cache, &u->planner, walk->cursor.pc, PC_EXACT);
@@ -223,14 +223,17 @@ static const char *detail_of(struct walk *walk)
 		if (!walk->ending.what)
 			return place;
 		return arena_printf(u->arena, "%s: %s", place, walk->ending.what);
-	case STOP_NOT_CAPTURED: return not_captured_detail(walk);
+	case STOP_NOT_CAPTURED:
+		return not_captured_detail(walk);
 	case STOP_NO_MODULE:
 	case STOP_UNREADABLE:
 	case STOP_NOT_CODE:
-	case STOP_NO_PROGRESS: return arena_printf(u->arena, "0x%" PRIx64, walk->ending.va);
+	case STOP_NO_PROGRESS:
+		return arena_printf(u->arena, "0x%" PRIx64, walk->ending.va);
 	case STOP_LIMIT:
 		return arena_printf(u->arena, "%" PRIu64 " frames", u->options.frame_limit);
-	default: return NULL;
+	default:
+		return NULL;
 	}
 }
 
@@ -242,7 +245,7 @@ struct unwinder *unwinder_new(struct arena *arena, const struct snapshot *snapsh
 	struct unwinder *u = arena_new(arena, struct unwinder);
 
 	u->arena = arena;
-	u->planner = (struct planner){ arena, snapshot, modules };
+	u->planner = (struct planner){arena, snapshot, modules};
 	if (options)
 		u->options = *options;
 	cache_begin(&u->cache, arena);
@@ -256,7 +259,7 @@ void unwind_thread(struct unwinder *u, struct thread *thread)
 {
 	struct walk walk;
 
-	thread->stack = (struct stack){ .stop = STOP_NO_REGISTERS };
+	thread->stack = (struct stack){.stop = STOP_NO_REGISTERS};
 	if (!thread->has_registers)
 		return;
 	walk_begin(&walk, u, thread);

@@ -4,40 +4,22 @@
  *	fde SOURCE 0xSTART 0xEND
  *	0xSTART CFA [REG=RULE ...]
  *
- * CFA is REG+OFFSET or exp; RULE is s (same), c+N (at CFA + N), v+N (is CFA + N), rN (in register N),
- * exp, vexp. Registers without a rule, undefined ones and empty rows are left out. With `-l`, each row
- * is looked up by its first address, as unwinding does it, instead of being run through in order.
+ * Rows are in the words of tests/unit/row_text.h; empty ones are left out. With `-l`, each row is looked
+ * up by its first address, as unwinding does it, instead of being run through in order. Built of this
+ * file, tests/unit/row_text.c and libstacker.a, with -Itests/unit.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "row_text.h"
 #include "unwind/cfi.h"
-
-static void print_rule(uint8_t reg, const struct rule *rule)
-{
-	switch ((enum rule_kind)rule->kind) {
-	case RULE_UNSPECIFIED:
-	case RULE_UNDEFINED: break;
-	case RULE_SAME: printf(" %u=s", reg); break;
-	case RULE_OFFSET: printf(" %u=c%+" PRId64, reg, rule->offset); break;
-	case RULE_VAL_OFFSET: printf(" %u=v%+" PRId64, reg, rule->offset); break;
-	case RULE_REGISTER: printf(" %u=r%" PRIu64, reg, rule->reg); break;
-	case RULE_EXPRESSION: printf(" %u=exp", reg); break;
-	case RULE_VAL_EXPRESSION: printf(" %u=vexp", reg); break;
-	}
-}
 
 static void print_row(const struct row *row)
 {
-	printf("0x%" PRIx64, row->start);
-	if (row->cfa.kind == CFA_REGISTER)
-		printf(" %" PRIu64 "%+" PRId64, row->cfa.reg, row->cfa.offset);
-	else
-		printf(row->cfa.kind == CFA_EXPRESSION ? " exp" : " none");
-	for (uint8_t reg = 0; reg < ARCH_DWARF_REGS; reg++)
-		print_rule(reg, &row->rules[reg]);
+	printf("0x%" PRIx64 " ", row->start);
+	row_print(stdout, row);
 	putchar('\n');
 }
 
@@ -51,7 +33,7 @@ static void print_fde(struct module *module, struct arena *arena, const struct c
 		      bool by_address)
 {
 	static struct program program;
-	struct err e = { .kind = ERR_NONE };
+	struct err e = {.kind = ERR_NONE};
 	struct row row;
 	bool over = false;
 
@@ -88,9 +70,9 @@ int main(int argc, char **argv)
 {
 	bool by_address = argc > 1 && strcmp(argv[1], "-l") == 0;
 	char **paths = argv + 1 + by_address;
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct elf elf, debug;
-	struct module module = { .name = "file", .elf = &elf };
+	struct module module = {.name = "file", .elf = &elf};
 	struct cfi_walk walk;
 
 	if (!paths[0] || !open_elf(&elf, &arena, paths[0]))
