@@ -41,6 +41,8 @@ static void text_add(const char *piece, size_t len, void *opaque)
 {
 	struct text *text = opaque;
 
+	if (len == 0)
+		return;
 	if (len > TEXT_MAX - text->len)
 		longjmp(text->too_long, 1);
 	if (text->len + len >= text->capacity) {
