@@ -70,6 +70,15 @@ static void move_to_record(struct stepper *stepper, struct cursor *cursor, uint6
 	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_FRAME_POINTER);
 }
 
+/* A chain goes on where the copied stack ends. What was not known to be a chain need not lead anywhere:
+ * not that it cannot be read is the matter, but that there is nothing else to go by. */
+static bool ending_of_chain(const struct cursor *cursor, struct ending *ending)
+{
+	if (ending->stop == STOP_NOT_CAPTURED && cursor->found_by == FOUND_FRAME_POINTER)
+		return false;
+	return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+}
+
 static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
 			       struct ending *ending)
 {
@@ -86,7 +95,7 @@ static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
 		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
 	if (!memory_u64(&stepper->memory, fp, &next_fp, ending) ||
 	    !memory_u64(&stepper->memory, fp + 8, &ra, ending))
-		return false;
+		return ending_of_chain(cursor, ending);
 	if (ra == 0 && (next_fp == 0 || cursor->found_by == FOUND_FRAME_POINTER) &&
 	    cursor->kind == PC_RETURN)
 		return end_at(ending, STOP_OUTERMOST, NULL, 0);

@@ -101,19 +101,51 @@ static bool accept(struct walk *walk, uint64_t from_pc, uint64_t from)
 
 /* --- Steps --- */
 
+static const struct module_range *range_of(const struct unwinder *u,
+					   const struct cursor *cursor)
+{
+	return module_range_at(u->planner.modules,
+			       cursor->kind == PC_RETURN ? cursor->pc - 1 : cursor->pc);
+}
+
 static bool has_way(const struct plan *plan)
 {
 	return plan->kind == PLAN_COMPACT || plan->kind == PLAN_ROW ||
 	       plan->kind == PLAN_SIGNAL;
 }
 
+/* Says more exactly why there is no way on from here. */
+static bool no_way(struct walk *walk)
+{
+	const struct cursor *cursor = &walk->cursor;
+
+	if (walk->ending.stop != STOP_NO_CFI)
+		return false;
+	if (walk->plan->kind == PLAN_BAD_CFI)
+		return end_at(&walk->ending, STOP_BAD_CFI, NULL, cursor->pc);
+	if (!range_of(walk->unwinder, cursor))
+		return end_at(&walk->ending, STOP_NO_MODULE, NULL, cursor->pc);
+	return false;
+}
+
 static bool fall_back(struct walk *walk)
 {
 	uint64_t pc = walk->cursor.pc, at = walk->cursor.at;
 
-	return step_by_fallback(&walk->unwinder->stepper, walk->plan, &walk->cursor,
-				&walk->ending) &&
-	       accept(walk, pc, at);
+	if (!step_by_fallback(&walk->unwinder->stepper, walk->plan, &walk->cursor,
+			      &walk->ending))
+		return no_way(walk);
+	return accept(walk, pc, at);
+}
+
+/* When the fallback does not help, what was wrong before it is the reason. */
+static bool fall_back_after(struct walk *walk, struct ending ending)
+{
+	if (fall_back(walk))
+		return true;
+	if (walk->ending.stop != STOP_OUTERMOST)
+		walk->ending = ending;
+	return false;
 }
 
 /* Not when the stack was not captured so far: another way would only miss the frames between. */
@@ -129,21 +161,18 @@ static bool step_exact(struct walk *walk)
 	struct cursor before = walk->cursor;
 	const struct plan *plan = walk->plan;
 	struct plan copy = *plan;
-	struct ending ending;
 
 	if (step_by_plan(&walk->unwinder->stepper, plan, &walk->cursor, &walk->ending) &&
 	    accept(walk, before.pc, before.at))
 		return true;
 	if (!is_cfi_at_fault(walk->ending.stop))
 		return false;
-	ending = walk->ending;
 	walk->cursor = before;
 	walk->plan = &copy;
-	if (fall_back(walk))
+	if (fall_back_after(walk, walk->ending))
 		return true;
-	walk->plan = NULL;
 	walk->cursor = before;
-	walk->ending = ending;
+	walk->plan = NULL;
 	return false;
 }
 
@@ -159,7 +188,7 @@ static bool step(struct walk *walk)
 		return step_exact(walk);
 	if (step_by_plan(&walk->unwinder->stepper, walk->plan, &walk->cursor, &walk->ending))
 		return accept(walk, pc, at);
-	return walk->ending.what == register_not_known && fall_back(walk);
+	return walk->ending.what == register_not_known && fall_back_after(walk, walk->ending);
 }
 
 static void walk_begin(struct walk *walk, struct unwinder *u, const struct thread *thread)
@@ -190,8 +219,7 @@ static bool add_frame(struct walk *walk)
 
 static const char *place_of(struct unwinder *u, const struct cursor *cursor)
 {
-	uint64_t lookup = cursor->kind == PC_RETURN ? cursor->pc - 1 : cursor->pc;
-	const struct module_range *range = module_range_at(u->planner.modules, lookup);
+	const struct module_range *range = range_of(u, cursor);
 
 	if (!range)
 		return arena_printf(u->arena, "0x%" PRIx64, cursor->pc);
