@@ -50,9 +50,7 @@ def is_named(frame, function):
     """C++ names come with parameters, Rust's with their path; both with the parts in between."""
     if not frame["function"]:
         return False
-    if function.startswith("{closure"):
-        return "{closure" in frame["function"]
-    return bool(re.search(r"(^| |::|>::)" + re.escape(function) + r"($|\(|::h[0-9a-f]{16}$)", frame["function"]))
+    return bool(re.search(r"(^| |::|>::)" + re.escape(function) + r"($|\(|::<|::h[0-9a-f]{16}$)", frame["function"]))
 
 
 def is_signal_frame(frame):

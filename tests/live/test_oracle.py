@@ -1,7 +1,9 @@
 """Stacks of the fixtures against other tracers: gdb, function by function, and eu-stack."""
 import contextlib
+import json
 
 import oracle
+import paths
 import program
 import pytest
 import target
@@ -21,27 +23,28 @@ AT_ONCE = 12
 
 @pytest.fixture(scope="module")
 def seen():
-    """{command: (report, gdb's frames, eu-stack's)}, or why there is none."""
+    """{command: (report, gdb's frames, eu-stack's)}; what did not come so far is not there."""
     results = {}
     for at in range(0, len(COMMANDS), AT_ONCE):
         with contextlib.ExitStack() as stack:
-            processes = {}
+            reports, processes = {}, {}
             for command in COMMANDS[at:at + AT_ONCE]:
-                path = target.paths.FIXTURES / command[0]
+                path = paths.FIXTURES / command[0]
                 if path.exists():
-                    processes[command] = stack.enter_context(target.running(path, *command[1:]))
-            for process in processes.values():
-                process.told()
-            reports = {c: program.report(p.pid) for c, p in processes.items()}
-            theirs = oracle.gdb(*(p.pid for p in processes.values()))
+                    process = stack.enter_context(target.running(path, *command[1:]))
+                    process.told()
+                    done = program.run("onephase", "--pid", process.pid, "--format", "json")
+                    if done.status == program.COMPLETE:
+                        reports[command], processes[command] = json.loads(done.out), process
+            frames = oracle.gdb(*(p.pid for p in processes.values()))
             for command, process in processes.items():
-                results[command] = reports[command], theirs, oracle.eu_stack(process.pid)
+                results[command] = reports[command], frames, oracle.eu_stack(process.pid)
     return results
 
 
 def result(seen, command):
-    if command not in seen:
-        target.fixture(command[0])  # skips, or fails because it is not built
+    target.fixture(command[0])  # skips, or fails because it is not built
+    assert command in seen, "stacker gave no complete report"
     return seen[command]
 
 
