@@ -2,7 +2,7 @@
 
 struct bytes bytes_part(struct bytes bytes, uint64_t off, uint64_t len)
 {
-	if (off > bytes.len || len > bytes.len - off)
+	if (!bytes.at || off > bytes.len || len > bytes.len - off)
 		return (struct bytes){NULL, 0};
 	return (struct bytes){bytes.at + off, len};
 }
