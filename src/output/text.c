@@ -104,6 +104,15 @@ static void put_holds(struct sink *sink, const struct capture_facts *facts)
 	sink_text(sink, " (longest)\n");
 }
 
+static void put_restarted(struct sink *sink, const struct capture_facts *facts)
+{
+	if (!facts->calls_restarted)
+		return;
+	sink_text(sink, "System calls kept from returning EINTR: ");
+	sink_decimal(sink, facts->calls_restarted);
+	sink_char(sink, '\n');
+}
+
 static void put_missing(struct sink *sink, const struct capture_facts *facts)
 {
 	if (facts->threads_left_out) {
@@ -186,6 +195,8 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 	put_stop_time(&sink, facts);
 	put_method(&sink, facts);
 	put_holds(&sink, facts);
+	if (options->verbose)
+		put_restarted(&sink, facts);
 	put_missing(&sink, facts);
 	if (options->maps)
 		put_maps(&sink, snapshot);

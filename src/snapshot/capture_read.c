@@ -1,10 +1,10 @@
 /*
  * snapshot/capture_read: a capture file as a snapshot (docs/capture-format.md).
  *
- * The document without its threads is read first, then thread after thread. A capture of elsewhere
- * has no `format`: its strings carry no escape, and nothing is said about how its frames were found.
+ * The document without its threads is read first, then thread after thread. The parts are read in
+ * capture_space.c (maps, modules, memory) and capture_thread.c. A capture of elsewhere has no
+ * `format`: its strings carry no escape, and nothing is said about how its frames were found.
  */
-#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,52 +12,16 @@
 #include "base/text.h"
 #include "snapshot/capture_file.h"
 #include "snapshot/capture_modules.h"
+#include "snapshot/capture_parts.h"
 #include "snapshot/capture_split.h"
-#include "snapshot/frame_runs.h"
-#include "snapshot/json_in.h"
 
 /* json-c counts in int. */
 #define CAPTURE_SIZE_LIMIT ((size_t)INT_MAX)
-
-/* Linux numbers threads below 2^22; any positive pid_t is taken. */
-#define TID_LIMIT INT32_MAX
-
-/* 20 bytes of SHA-1 are usual; 64 leave room for any other. */
-#define BUILD_ID_DIGITS_LIMIT 128
 
 /* Trees of the last threads that are kept. Some allocators (musl's) give a page back as soon as
  * nothing in it is used: with everything freed after each thread, each thread fetches its pages
  * anew, and reading takes three times as long. */
 #define TREES_KEPT 8
-
-static uint64_t member_number(const struct node *up, const char *key, uint64_t max)
-{
-	struct node node = node_member(up, key);
-
-	return node_number(&node, max);
-}
-
-static uint64_t required_number(const struct node *up, const char *key, uint64_t max)
-{
-	struct node node = node_member(up, key);
-
-	node_require(&node);
-	return node_number(&node, max);
-}
-
-static const char *member_text(const struct node *up, const char *key)
-{
-	struct node node = node_member(up, key);
-
-	return node_text(&node);
-}
-
-static bool member_flag(const struct node *up, const char *key)
-{
-	struct node node = node_member(up, key);
-
-	return node_flag(&node);
-}
 
 /* Format, architecture, process. */
 
@@ -139,179 +103,9 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 	facts->threads_stopped = (uint32_t)member_number(&node, "threads_stopped", UINT32_MAX);
 	facts->threads_left_out =
 		(uint32_t)member_number(&node, "threads_left_out", UINT32_MAX);
+	facts->calls_restarted = (uint32_t)member_number(&node, "calls_restarted", UINT32_MAX);
 	facts->stack_bytes = member_number(&node, "stack_bytes", UINT64_MAX);
 	facts->stack_bytes_missing = member_number(&node, "stack_bytes_missing", UINT64_MAX);
-}
-
-/* Address space. */
-
-/* Each letter of "rwxp" or its alternative. */
-static bool permissions_are_sane(const char *text)
-{
-	static const char *const allowed[] = {"r-", "w-", "x-", "ps"};
-
-	if (strlen(text) != sizeof allowed / sizeof allowed[0])
-		return false;
-	for (size_t i = 0; text[i]; i++)
-		if (!strchr(allowed[i], text[i]))
-			return false;
-	return true;
-}
-
-static void read_permissions(const struct node *up, struct map *map)
-{
-	struct node node = node_member(up, "permissions");
-	const char *word = node_word(&node);
-
-	memcpy(map->permissions, "---p", sizeof map->permissions);
-	if (!word)
-		return;
-	if (permissions_are_sane(word))
-		memcpy(map->permissions, word, sizeof map->permissions);
-	else
-		node_fail(&node, ERR_FORMAT, "should be like \"r-xp\"");
-}
-
-/* Hex digits of a device's half, 32 bits at most. */
-static bool parse_device_half(const char *digits, size_t count, uint32_t *out)
-{
-	uint64_t value = 0;
-	char number[2 + 8 + 1] = "0x";
-
-	if (!count || count > 8)
-		return false;
-	memcpy(number + 2, digits, count);
-	*out = 0;
-	if (!number_parse(number, count + 2, &value))
-		return false;
-	*out = (uint32_t)value;
-	return true;
-}
-
-static void read_device(const struct node *up, struct map *map)
-{
-	struct node node = node_member(up, "device");
-	const char *word = node_word(&node);
-	const char *colon;
-
-	if (!word)
-		return;
-	colon = strchr(word, ':');
-	if (!colon || !parse_device_half(word, (size_t)(colon - word), &map->device_major) ||
-	    !parse_device_half(colon + 1, strlen(colon + 1), &map->device_minor))
-		node_fail(&node, ERR_FORMAT, "should be like \"fd:01\"");
-}
-
-static void read_map(const struct node *node, const struct snapshot *snapshot, struct map *map)
-{
-	struct node module = node_member(node, "module");
-
-	node_require(node);
-	node_want_object(node);
-	map->start = required_number(node, "start", UINT64_MAX);
-	map->end = required_number(node, "end", UINT64_MAX);
-	read_permissions(node, map);
-	map->off = member_number(node, "offset", UINT64_MAX);
-	read_device(node, map);
-	map->inode = member_number(node, "inode", UINT64_MAX);
-	map->path = member_text(node, "pathname");
-	if (!map->path)
-		map->path = "";
-	map->deleted = member_flag(node, "deleted");
-	map->module = module.json ? (int32_t)node_number(&module, INT32_MAX) : -1;
-	if (map->module >= 0 && (size_t)map->module >= snapshot->module_count)
-		node_fail(&module, ERR_FORMAT, "is %d, but there are %zu modules",
-			  (int)map->module, snapshot->module_count);
-	if (map->start >= map->end)
-		node_fail(node, ERR_FORMAT, "ends before it begins");
-}
-
-/* After the modules, whose number the maps are checked against. */
-static void read_maps(const struct node *document, struct snapshot *out)
-{
-	struct node list = node_member(document, "memory_maps");
-	size_t count = node_count(&list);
-
-	out->maps = arena_array(document->in->arena, struct map, count);
-	for (size_t i = 0; i < count && !document->in->failed; i++) {
-		struct node node = node_item(&list, i);
-
-		read_map(&node, out, &out->maps[i]);
-		if (i && out->maps[i].start < out->maps[i - 1].end)
-			node_fail(&node, ERR_FORMAT, "begins before the end of the one before");
-	}
-	out->map_count = count;
-}
-
-/* A build-id becomes part of file names: hex digits and nothing else. */
-static const char *read_build_id(const struct node *up)
-{
-	struct node node = node_member(up, "build_id");
-	const char *word = node_word(&node);
-	size_t length = word ? strlen(word) : 0;
-
-	if (!word)
-		return NULL;
-	if (!length || length % 2 || length > BUILD_ID_DIGITS_LIMIT ||
-	    strspn(word, "0123456789abcdef") != length) {
-		node_fail(&node, ERR_FORMAT,
-			  "should be lower-case hex digits, two for each byte");
-		return NULL;
-	}
-	return arena_copy(node.in->arena, word, length);
-}
-
-static void read_module(const struct node *node, struct snapshot_module *module)
-{
-	struct node path = node_member(node, "path");
-	struct node bias = node_member(node, "load_bias");
-
-	node_require(node);
-	node_want_object(node);
-	node_require(&path);
-	module->path = node_text(&path);
-	module->build_id = read_build_id(node);
-	module->start = member_number(node, "start", UINT64_MAX);
-	module->end = member_number(node, "end", UINT64_MAX);
-	module->has_load_bias = bias.json != NULL;
-	module->load_bias = node_number(&bias, UINT64_MAX);
-	module->is_executable = member_flag(node, "executable");
-	if (module->start > module->end)
-		node_fail(node, ERR_FORMAT, "ends before it begins");
-}
-
-static void read_modules(const struct node *document, struct snapshot *out)
-{
-	struct node list = node_member(document, "modules");
-	size_t count = node_count(&list);
-
-	out->modules = arena_array(document->in->arena, struct snapshot_module, count);
-	for (size_t i = 0; i < count && !document->in->failed; i++) {
-		struct node node = node_item(&list, i);
-
-		read_module(&node, &out->modules[i]);
-	}
-	out->module_count = count;
-}
-
-static void read_piece(const struct node *node, struct memory_piece *piece)
-{
-	struct node bytes = node_member(node, "bytes");
-
-	node_want_object(node);
-	piece->va = required_number(node, "address", UINT64_MAX);
-	node_require(&bytes);
-	piece->bytes = node_bytes(&bytes);
-	if (piece->bytes.len > UINT64_MAX - piece->va)
-		node_fail(node, ERR_FORMAT, "reaches beyond the end of the address space");
-}
-
-static void read_vdso(const struct node *document, struct snapshot *out)
-{
-	struct node node = node_member(document, "vdso");
-
-	if (node.json)
-		read_piece(&node, &out->vdso);
 }
 
 static void read_document(const struct node *document, struct snapshot *out)
@@ -333,178 +127,6 @@ static void read_document(const struct node *document, struct snapshot *out)
 	read_vdso(document, out);
 	if (!document->in->failed && !node_member(document, "modules").json)
 		modules_from_maps(document->in->arena, out);
-}
-
-/* Threads. */
-
-static void read_state(const struct node *up, struct thread *thread)
-{
-	struct node node = node_member(up, "state");
-	const char *word = node_word(&node);
-
-	if (!word)
-		return;
-	if (strlen(word) == 1 && word[0] > ' ' && word[0] <= '~')
-		thread->state = word[0];
-	else
-		node_fail(&node, ERR_FORMAT, "should be one letter");
-}
-
-/* A register that is not listed reads as 0: captures of elsewhere list fewer, and some of them by
- * lower-case names. */
-static uint64_t read_register(const struct node *registers, const char *name)
-{
-	char lower[16] = "";
-	struct node node = node_member(registers, name);
-
-	if (!node.json && !registers->in->escaped) {
-		for (size_t i = 0; name[i] && i + 1 < sizeof lower; i++)
-			lower[i] = (char)tolower((unsigned char)name[i]);
-		node = node_member(registers, lower);
-	}
-	return node_number(&node, UINT64_MAX);
-}
-
-static void read_registers(const struct node *up, const struct arch *arch,
-			   struct thread *thread)
-{
-	struct node node = node_member(up, "registers");
-
-	node_want_object(&node);
-	thread->has_registers = node_is_object(&node);
-	for (size_t i = 0; thread->has_registers && i < arch->register_count; i++)
-		thread->registers.at[arch->registers[i].slot] =
-			read_register(&node, arch->registers[i].name);
-}
-
-static void read_kind(const struct node *up, struct frame *frame)
-{
-	struct node node = node_member(up, "kind");
-	const char *word = node_word(&node);
-	enum pc_kind kind = PC_EXACT;
-
-	if (!word)
-		return;
-	if (!pc_kind_named(word, &kind))
-		node_fail(&node, ERR_FORMAT, "should be \"exact\" or \"return\"");
-	frame->kind = (uint8_t)kind;
-}
-
-/* A word of a later version leaves it open how the frame was found. */
-static void read_found_by(const struct node *up, struct frame *frame)
-{
-	struct node node = node_member(up, "found_by");
-	const char *word = node_word(&node);
-	enum found_by found_by = FOUND_RECORDED;
-
-	if (!word)
-		return;
-	found_by_named(word, &found_by);
-	frame->found_by = (uint8_t)found_by;
-}
-
-static void read_frame(const struct node *node, struct frame *frame)
-{
-	node_require(node);
-	if (!node_is_object(node)) {
-		frame->pc = node_number(node, UINT64_MAX);
-		return;
-	}
-	frame->pc = required_number(node, "pc", UINT64_MAX);
-	read_kind(node, frame);
-	read_found_by(node, frame);
-}
-
-static void read_frame_runs(const struct node *up, struct stack *stack)
-{
-	struct node list = node_member(up, "frame_runs");
-	size_t count = node_count(&list), at = 0;
-
-	for (size_t i = 0; i < count && !up->in->failed; i++) {
-		struct node node = node_item(&list, i);
-		struct frame like = {.kind = PC_RETURN, .found_by = FOUND_RECORDED};
-		size_t frames;
-
-		node_require(&node);
-		node_want_object(&node);
-		frames = (size_t)required_number(&node, "frames", stack->count - at);
-		read_kind(&node, &like);
-		read_found_by(&node, &like);
-		for (; frames; frames--, at++) {
-			stack->frames[at].kind = like.kind;
-			stack->frames[at].found_by = like.found_by;
-		}
-	}
-	if (list.json && at != stack->count)
-		node_fail(&list, ERR_FORMAT, "says something about %zu of %zu frames", at,
-			  stack->count);
-}
-
-static void read_frames(const struct node *up, struct stack *stack)
-{
-	struct node list = node_member(up, "stack_trace");
-
-	stack->count = node_count(&list);
-	stack->frames = arena_array(up->in->arena, struct frame, stack->count);
-	for (size_t i = 0; i < stack->count && !up->in->failed; i++) {
-		struct node node = node_item(&list, i);
-
-		stack->frames[i] = frame_usual(i);
-		if (!up->in->escaped)
-			stack->frames[i].found_by = FOUND_RECORDED;
-		read_frame(&node, &stack->frames[i]);
-	}
-	read_frame_runs(up, stack);
-}
-
-static void read_stack_end(const struct node *up, struct stack *stack)
-{
-	struct node end = node_member(up, "end");
-	const char *word = node_word(&end);
-
-	stack->stop = STOP_UNKNOWN;
-	stack->stop_detail = member_text(up, "end_detail");
-	/* A reason of a later version stays readable as the detail. */
-	if (word && !stop_named(word, &stack->stop) && !stack->stop_detail)
-		stack->stop_detail = node_text(&end);
-	stack->folded = member_number(up, "folded_frames", UINT64_MAX);
-	stack->fold_at = (size_t)member_number(up, "folded_before", stack->count);
-}
-
-static void read_pieces(const struct node *up, struct thread *thread)
-{
-	struct node list = node_member(up, "stack_memory");
-	size_t count = node_count(&list);
-
-	thread->pieces = arena_array(up->in->arena, struct memory_piece, count);
-	for (size_t i = 0; i < count && !up->in->failed; i++) {
-		struct node node = node_item(&list, i);
-
-		node_require(&node);
-		read_piece(&node, &thread->pieces[i]);
-	}
-	thread->piece_count = count;
-}
-
-static void read_thread(const struct node *node, const struct arch *arch, struct thread *thread)
-{
-	struct node syscall = node_member(node, "syscall");
-
-	node_require(node);
-	node_want_object(node);
-	thread->tid = (uint32_t)required_number(node, "tid", TID_LIMIT);
-	thread->name = member_text(node, "thread_name");
-	read_state(node, thread);
-	thread->syscall = syscall.json ? (int64_t)node_number(&syscall, INT64_MAX) : -1;
-	thread->held_ns = member_number(node, "held_ns", UINT64_MAX);
-	thread->left_out = member_text(node, "left_out");
-	thread->wait_channel = member_text(node, "wait_channel");
-	thread->kernel_stack = member_text(node, "kernel_stack");
-	thread->stack_missing = member_number(node, "stack_missing", UINT64_MAX);
-	read_registers(node, arch, thread);
-	read_frames(node, &thread->stack);
-	read_stack_end(node, &thread->stack);
-	read_pieces(node, thread);
 }
 
 /* The items of `list` as they stand in its tree. */

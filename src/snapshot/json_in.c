@@ -270,3 +270,32 @@ struct bytes node_bytes(const struct node *node)
 		node_fail(node, ERR_FORMAT, "is not base64");
 	return bytes;
 }
+
+uint64_t member_number(const struct node *up, const char *key, uint64_t max)
+{
+	struct node node = node_member(up, key);
+
+	return node_number(&node, max);
+}
+
+uint64_t required_number(const struct node *up, const char *key, uint64_t max)
+{
+	struct node node = node_member(up, key);
+
+	node_require(&node);
+	return node_number(&node, max);
+}
+
+const char *member_text(const struct node *up, const char *key)
+{
+	struct node node = node_member(up, key);
+
+	return node_text(&node);
+}
+
+bool member_flag(const struct node *up, const char *key)
+{
+	struct node node = node_member(up, key);
+
+	return node_flag(&node);
+}

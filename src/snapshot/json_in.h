@@ -66,4 +66,10 @@ const char *node_text(const struct node *node);
 /* Base64. */
 struct bytes node_bytes(const struct node *node);
 
+/* The same of a member; required_number fails when it is absent. */
+uint64_t member_number(const struct node *up, const char *key, uint64_t max);
+uint64_t required_number(const struct node *up, const char *key, uint64_t max);
+const char *member_text(const struct node *up, const char *key);
+bool member_flag(const struct node *up, const char *key);
+
 #endif

@@ -148,8 +148,8 @@ struct capture_facts {
 	uint64_t stopped_ns;     /* first interrupt to last release; 0: nothing was stopped */
 	uint64_t held_median_ns, held_longest_ns;
 	uint32_t threads_found, threads_stopped, threads_left_out;
-	uint32_t calls_restarted;    /* blocked system calls kept from returning EINTR */
-	uint64_t stack_bytes; /* copied in all */
+	uint32_t calls_restarted; /* blocked system calls kept from returning EINTR */
+	uint64_t stack_bytes;     /* copied in all */
 	uint64_t stack_bytes_missing;
 };
 

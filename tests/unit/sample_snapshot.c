@@ -6,7 +6,7 @@ static const uint8_t vdso_bytes[] = {0x7f, 'E', 'L', 'F', 0x02};
 #define BYTES_OF(array) ((struct bytes){(array), sizeof(array)})
 
 /* A copy of an array in the arena. */
-#define COPY_OF(arena, type, ...)                                         \
+#define COPY_OF(arena, type, ...)                                   \
 	((type *)(void *)arena_copy((arena), (type[]){__VA_ARGS__}, \
 				    sizeof((type[]){__VA_ARGS__})))
 
@@ -120,6 +120,7 @@ struct snapshot sample_x86_64(struct arena *arena)
 				.threads_found = 3,
 				.threads_stopped = 2,
 				.threads_left_out = 1,
+				.calls_restarted = 5,
 				.stack_bytes = 12345,
 				.stack_bytes_missing = 4096,
 			},
