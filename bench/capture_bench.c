@@ -4,8 +4,10 @@
  *
  *     capture_bench [THREADS [FRAMES]]      10,000 threads of 33 frames unless told otherwise
  *
- * Linked with all objects of src/ except main.c; `make bench-capture` or by hand:
- *     cc -O2 -std=gnu17 -Isrc bench/capture_bench.c OBJECTS -ljson-c
+ * It needs the lower rooms only:
+ *     cc -O2 -std=gnu17 -D_GNU_SOURCE -DSTACKER_VERSION='"0"' -Isrc -o capture_bench \
+ *         bench/capture_bench.c src/base/[a-z]*.c src/arch/[a-z]*.c src/snapshot/[a-z]*.c \
+ *         src/output/[a-z]*.c -ljson-c
  */
 #include <stdlib.h>
 #include <sys/resource.h>
