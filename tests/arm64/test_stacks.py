@@ -1,0 +1,148 @@
+"""Every program's stacks on an arm64 kernel are what it tells itself."""
+import program
+import pytest
+import results
+import truth
+
+CPP = r"^(void |int )?std::|^\(|^\?$|lambda|^(__invoke|_M_invoke|operator\(\))"
+
+# Without unwind information there is none of lines either.
+NO_LINES = results.named(r"threads-nocfi-.*")
+# Their C library has no unwind information.
+MUSL = results.named(r".*musl.*")
+THREADS = [n for n in results.named(r"threads-.*") if n not in MUSL]
+CPP_CASES = results.named(r"inlines-cpp.*")
+# The handler says itself what interrupted what.
+SIGNALS = [n for n in results.named(r"(nested|altstack|null|wild|data|interrupted).*") if n not in MUSL]
+ASSEMBLED = results.named(r"(high-|tagged-)?(record|cfa|return)(-pac)?|(entry|room)(-nocfi|-pac)?")
+LEAVES = results.named(r"leaf-.*|vdso.*", "busy")
+
+
+def threads_of(report, stacks):
+    return [program.thread_of(report, s.tid) for s in stacks]
+
+
+@pytest.mark.parametrize("name", THREADS)
+def test_threads(name):
+    """Eleven threads, each blocked in another way, in every kind of build."""
+    case = results.case(name)
+    stacks, report = case.told(), case.result("report")
+    assert len(stacks) == 11
+    truth.compare_all(stacks, report, lines=name not in NO_LINES)
+
+
+@pytest.mark.parametrize("name", CPP_CASES + results.named("inlines-(O2|pac)"))
+def test_names(name):
+    case = results.case(name)
+    truth.compare_all(case.told(), case.result("report"), between=CPP if name in CPP_CASES else None)
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals(name):
+    case = results.case(name)
+    stacks, report = case.told(), case.result("report")
+    for stack in stacks:
+        truth.compare(stack, program.thread_of(report, stack.tid))
+
+
+@pytest.mark.parametrize("name", ASSEMBLED)
+def test_assembled(name):
+    case = results.case(name)
+    truth.compare_all(case.told(), case.result("report"))
+
+
+@pytest.mark.parametrize("name", ["many", "noreturn", "coroutine", "jit"])
+def test_situation(name):
+    case = results.case(name)
+    truth.compare_all(case.told(), case.result("report"))
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_leaf(name):
+    """Interrupted anywhere in a function that keeps its return address in LR."""
+    case = results.case(name)
+    stacks = case.told()
+    for report in case.reports():
+        truth.compare_all(stacks, report, lines=not name.endswith("nocfi"))
+
+
+def test_vdso_is_seen():
+    names = {program.module_name(r["threads"][0]["frames"][0])
+             for name in ("vdso", "vdso-pac") for r in results.case(name).reports()}
+    assert "[vdso]" in names, names
+
+
+def test_deep_recursion_is_folded():
+    case = results.case("recursion")
+    report = case.result("report")
+    for stack in case.told():
+        thread = program.thread_of(report, stack.tid)
+        names = program.functions(thread)
+        assert thread["end"] == "outermost frame", thread["end_detail"]
+        assert thread["folded_frames"] + names.count("recurse") == 100001
+        inner = names.index("recurse")
+        outer = len(names) - names[::-1].index("recurse")
+        assert inner <= 2 and set(names[inner:outer]) == {"recurse"}
+        assert names[outer] == stack.calls[-2 if stack.calls[-1].function == "main" else -1].function
+
+
+def test_vfork_parent_is_reported_and_not_held():
+    case = results.case("vfork")
+    report = case.result("report", status=program.PARTIAL)
+    thread, = report["threads"]
+    assert thread["state"] == "D" and thread["left_out"] and thread["registers"] is None
+    assert thread["wait_channel"] != "", thread
+
+
+def test_vfork_child():
+    child = results.Case("vfork-child", "blocked", "vfork").require()
+    truth.compare_all(child.told(), child.result("report"))
+
+
+def test_leader_has_ended():
+    case = results.case("leader")
+    report = case.result("report")
+    for stack in case.told():
+        truth.compare(stack, program.thread_of(report, stack.tid))
+
+
+@pytest.mark.parametrize("name", results.named(".*"))
+def test_target_is_left_as_it_was(name):
+    rows = [line.split(None, 1) for line in results.case(name).text("after").splitlines()]
+    assert rows
+    for key, value in rows:
+        assert value == "0" if key == "TracerPid:" else value[0] in "SDZ", rows
+
+
+def test_signatures_are_stripped():
+    """The kernel's mask is known, the stacks hold signed addresses, the reports hold none."""
+    case = results.case("threads-pac-O2")
+    capture = case.result("stacks")
+    mask = int(capture["pointer_authentication_mask"], 16)
+    assert mask, "this processor has no pointer authentication"
+    pcs = [int(f if isinstance(f, str) else f["pc"], 16) for t in capture["threads"] for f in t["stack_trace"]]
+    assert pcs and not any(pc & (mask | 0xff << 56) for pc in pcs)
+    assert signed_words(capture, pcs, mask) > 20
+
+
+def signed_words(capture, pcs, mask):
+    import base64
+    found = 0
+    for thread in capture["threads"]:
+        for piece in thread["stack_memory"]:
+            raw = base64.b64decode(piece["bytes"])
+            words = [int.from_bytes(raw[i:i + 8], "little") for i in range(0, len(raw) - 7, 8)]
+            found += sum(1 for w in words if w & mask and w & ~mask & (1 << 56) - 1 in pcs)
+    return found
+
+
+@pytest.mark.parametrize("name", MUSL)
+def test_musl_shows_what_is_true(name):
+    """Of the calls that are told a prefix, and why it ends."""
+    case = results.case(name)
+    stacks, report = case.told(), case.result("report")
+    for stack in stacks:
+        thread = program.thread_of(report, stack.tid)
+        told = [c.function for c in stack.calls if c.kind == "real"]
+        known = [f for f in program.functions(thread) if f in told]
+        assert known == told[:len(known)], f"{stack}\n{program.shown(thread)}"
