@@ -7,6 +7,8 @@
  * One difference is on purpose: binutils adds " (discriminator N)" to some lines, which is nothing
  * that a reader of file and line can use; it is left out.
  */
+#include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "elf/symbols.h"
 #include "symbol/symbol.h"
 
 /* Of text in one batch: some ten thousand addresses. */
@@ -83,20 +86,52 @@ static void answer_all(struct question *q, struct symbol_answer *answers, size_t
 
 /* ---- Asking ---- */
 
-/* As binutils reads it: base 16, with or without 0x; what is no number is 0. */
-static uint64_t address_of(const char *text)
+/* The first symbol of this name in the table, 0 when there is none. */
+static uint64_t symbol_address(struct elf *elf, enum elf_symbols_which which, const char *name,
+			       size_t len)
 {
-	return strtoull(text, NULL, 16);
+	struct elf_symbols symbols = elf_symbols(elf, which);
+	struct elf_symbol symbol;
+
+	while (elf_symbols_next(&symbols, &symbol))
+		if (symbol.section != SHN_UNDEF && strncmp(symbol.name, name, len) == 0 &&
+		    (symbol.name[len] == '\0' || symbol.name[len] == '@'))
+			return symbol.ea;
+	return 0;
+}
+
+/* "name" or "name+offset"; an offset alone is an address. */
+static uint64_t symbolic_address(struct elf *elf, const char *text)
+{
+	size_t len = strcspn(text, "+ \t\r\n"), plus = len + strspn(text + len, " \t");
+	uint64_t offset = text[plus] == '+' ? strtoull(text + plus + 1, NULL, 0) : 0;
+	uint64_t at = len ? symbol_address(elf, ELF_SYMTAB, text, len) : 0;
+
+	if (len && !at)
+		at = symbol_address(elf, ELF_DYNSYM, text, len);
+	return at || !len ? at + offset : 0;
+}
+
+/* As binutils (since 2.38) reads it: what begins with a digit, or with a letter from A to F and
+ * has no '+', is a number in base 16, with or without 0x, and ends at the first other character;
+ * anything else is a symbol. What is neither is 0. */
+static uint64_t address_of(const struct question *q, const char *text)
+{
+	text += strspn(text, " \t\v\f\r\n");
+	if (isdigit((unsigned char)*text) || !*text ||
+	    (isxdigit((unsigned char)*text) && !strchr(text, '+')))
+		return strtoull(text, NULL, 16);
+	return symbolic_address(q->module.elf, text);
 }
 
 static void answer_arguments(struct question *q, const struct options *options)
 {
-	struct arena scratch = { 0 };
-	struct symbol_answer *answers = arena_array(&scratch, struct symbol_answer,
-						    options->argument_count);
+	struct arena scratch = {0};
+	struct symbol_answer *answers =
+		arena_array(&scratch, struct symbol_answer, options->argument_count);
 
 	for (size_t i = 0; i < options->argument_count; i++)
-		answers[i].ea = address_of(options->arguments[i]);
+		answers[i].ea = address_of(q, options->arguments[i]);
 	answer_all(q, answers, options->argument_count);
 	arena_free(&scratch);
 }
@@ -110,7 +145,7 @@ struct input {
 
 static bool more_is_ready(void)
 {
-	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 
 	return poll(&in, 1, 0) == 1;
 }
@@ -145,8 +180,8 @@ static size_t complete_length(const struct input *in)
 
 static void answer_lines(struct question *q, char *text, size_t len)
 {
-	struct arena scratch = { 0 };
-	VEC(struct symbol_answer) answers = { 0 };
+	struct arena scratch = {0};
+	VEC(struct symbol_answer) answers = {0};
 	char *end = text + len;
 
 	while (text < end) {
@@ -154,8 +189,8 @@ static void answer_lines(struct question *q, char *text, size_t len)
 		char *stop = newline ? newline : end;
 
 		*stop = '\0';
-		*vec_push(&scratch,
-			  &answers) = (struct symbol_answer){ .ea = address_of(text) };
+		*vec_push(&scratch, &answers) =
+			(struct symbol_answer){.ea = address_of(q, text)};
 		text = stop + 1;
 	}
 	answer_all(q, answers.at, answers.count);
@@ -189,8 +224,8 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		.names = SYMBOL_NAMES_DEBUG,
 		.debug_directories = options->debug_directories.at,
 	};
-	struct question q = { .options = options };
-	struct err e = { 0 };
+	struct question q = {.options = options};
+	struct err e = {0};
 
 	if (!module_open_file(&q.module, arena,
 			      options->executable ? options->executable : "a.out", &e))
