@@ -66,16 +66,33 @@ static bool dwo_id_read(struct elf *elf, uint64_t *id)
 	return type == SPLIT_COMPILE && !reader_failed(&r);
 }
 
+/* What .debug_sup of a supplementary file says it is (DWARF 5, 7.3.6); it needs no build-id. */
+static struct bytes checksum_read(struct elf *elf)
+{
+	struct bytes contents = { NULL, 0 }, checksum;
+	struct reader r;
+	bool is_supplementary;
+
+	elf_section_bytes(elf, ".debug_sup", &contents, NULL);
+	r = reader_over(contents);
+	read_u16(&r); /* version */
+	is_supplementary = read_u8(&r) != 0;
+	read_string(&r); /* of the other file: none */
+	checksum = read_block(&r, read_uleb(&r));
+	return is_supplementary ? checksum : (struct bytes){ NULL, 0 };
+}
+
 static const char *why_refused(struct elf *elf, int fd, const struct want *want)
 {
+	struct bytes build_id = elf->build_id.len ? elf->build_id : checksum_read(elf);
 	uint32_t crc;
 	uint64_t id;
 
 	if (elf->machine != want->like->machine)
 		return "other architecture";
-	if (want->build_id.len && elf->build_id.len == 0)
+	if (want->build_id.len && build_id.len == 0)
 		return "it has no build-id";
-	if (want->build_id.len && !bytes_equal(elf->build_id, want->build_id))
+	if (want->build_id.len && !bytes_equal(build_id, want->build_id))
 		return "other build-id";
 	if (want->has_crc && (!crc_of_file(fd, &crc) || crc != want->crc))
 		return "its CRC is not the one in .gnu_debuglink";
