@@ -85,7 +85,9 @@ def compare(stack, thread, lines=True, complete=True, between=None):
     """
     told = f"\n{stack}\n{program.shown(thread)}"
     frames, calls = thread["frames"], stack.calls
-    assert thread["thread_name"] == stack.name[:15], told
+    # fixtures tell only what is printable ASCII of their name
+    if "?" not in stack.name:
+        assert thread["thread_name"] == stack.name, told
     starts = [i for i, f in enumerate(frames) if matches(f, calls[0], lines and stack.mode == "blocked")]
     assert starts, f"no frame is {calls[0]}" + told
     assert starts[0] <= 8, "much stands before the first call" + told

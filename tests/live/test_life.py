@@ -1,0 +1,225 @@
+"""The life of processes and threads around a capture, and what it leaves behind."""
+import os
+import re
+import signal
+import subprocess
+
+import program
+import pytest
+import target
+import truth
+
+
+def test_leader_has_ended(start):
+    """The main thread is a zombie: the others are traced all the same."""
+    process = start("leader")
+    stacks = process.told()
+    report = program.report(process.pid, status=(program.COMPLETE, program.PARTIAL))
+    for stack in stacks:
+        truth.compare(stack, program.thread_of(report, stack.tid))
+    others = [t for t in report["threads"] if t["tid"] not in {s.tid for s in stacks}]
+    assert [(t["tid"], t["state"]) for t in others] in ([], [(process.pid, "Z")])
+    assert report["process_id"] == process.pid
+
+
+@pytest.mark.parametrize("count", [1000])
+def test_many_threads(start, count):
+    process = start("many", str(count))
+    stacks = process.told()
+    report = program.report(process.pid)
+    truth.compare_all(stacks, report)
+    assert report["capture"]["threads_found"] == count + 1
+
+
+def test_busy_threads(start):
+    """Threads that compute: found somewhere in their function, with their callers exact."""
+    process = start("busy", "3")
+    stacks = process.told()
+    for _ in range(5):
+        report = program.report(process.pid)
+        for stack in stacks:
+            thread = program.thread_of(report, stack.tid)
+            if stack.mode == "busy":
+                names = program.functions(thread)
+                assert names[:2] == ["compute", "thread_main"] or names[:3] == ["mix", "compute", "thread_main"], \
+                    program.shown(thread)
+                truth.check_outermost(thread, names.index("thread_main") + 1, None)
+            else:
+                truth.compare(stack, thread)
+    assert process.is_unharmed()
+
+
+def test_group_stopped(start):
+    """kill -STOP: traced as it stands, twice, and still stopped after; it goes on with SIGCONT."""
+    process = start("threads-gcc-O2")
+    stacks = process.told()
+    process.signal(signal.SIGSTOP)
+    for stack in stacks:
+        process.await_state(stack.tid, "T")
+    for _ in range(2):
+        report = program.report(process.pid)
+        truth.compare_all(stacks, report)
+        assert {t["state"] for t in report["threads"]} == {"T"}
+        for stack in stacks:
+            process.await_state(stack.tid, "T")
+    process.signal(signal.SIGCONT)
+    for stack in stacks:
+        process.await_state(stack.tid, "S")
+    truth.compare_all(stacks, program.report(process.pid))
+
+
+def test_stop_during_many_captures(start):
+    """Stopped and continued while captures run: at the end it is as the last signal says."""
+    process = start("threads-gcc-O2")
+    stacks = process.told()
+    for number in range(10):
+        capture = subprocess.Popen([program.paths.STACKER, "onephase", "-p", str(process.pid), "--format", "json"],
+                                   stdout=subprocess.DEVNULL)
+        process.signal(signal.SIGSTOP if number % 2 == 0 else signal.SIGCONT)
+        assert capture.wait(program.RUN_S) in (program.COMPLETE, program.PARTIAL)
+        for stack in stacks:
+            process.await_state(stack.tid, "T" if number % 2 == 0 else "S")
+
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def test_vfork(start):
+    """The child has its whole stack, which is the parent's. The parent cannot be stopped: that is
+    said, in bounded time, and it is left as it was."""
+    process = start("vfork")
+    process.lines_until("ready")
+    stack, = truth.parse(process.lines)
+    child, = child_of(process.pid)
+    try:
+        target.await_that(lambda: process.state() == "D", 10, lambda: "the parent in vfork")
+        assert stack.tid == child
+        thread, = program.report(child)["threads"]
+        truth.compare(stack, thread)
+        done = program.run("onephase", "--pid", process.pid, "--format", "json", "--timeout", "300", timeout=10)
+        if done.status == program.COMPLETE:  # a method that needs no stop
+            report = program.json.loads(done.out)
+            names = program.functions(report["threads"][0])
+            assert names[0] in ("vfork", "__vfork", "__libc_vfork"), names
+            assert names[1:3] == ["starts_child", "main"], names
+        else:
+            assert done.status == program.PARTIAL, done
+            thread, = program.json.loads(done.out)["threads"]
+            assert thread["frames"] == [] and thread["registers"] is None and thread["state"] == "D"
+            assert "300" in thread["left_out"] and thread["wait_channel"]
+        assert process.state() == "D" and process.state(process.pid) == "D"
+    finally:
+        target.kill_quietly(child)
+
+
+def test_only_one_thread(start):
+    """--tid: that thread and no other; a thread that is not there is an error."""
+    process = start("threads-gcc-O2")
+    stacks = process.told()
+    chosen = [s for s in stacks if s.name == "epoll"][0]
+    report = program.report(process.pid, "--tid", chosen.tid)
+    thread, = report["threads"]
+    truth.compare(chosen, thread)
+    done = program.run("onephase", "--pid", process.pid, "--tid", "1")
+    assert done.status == program.NOTHING and "no thread 1" in done.err, done
+
+
+def test_rolling(start):
+    """One thread at a time: the same stacks, and the report says how it was made."""
+    process = start("threads-gcc-O2")
+    stacks = process.told()
+    report = program.report(process.pid, "--rolling")
+    truth.compare_all(stacks, report)
+    assert "rolling" in report["capture"]["method"]
+    assert "rolling" in program.run("onephase", "-p", process.pid, "--rolling").out
+
+
+def test_target_that_is_traced(start):
+    """Somebody else traces it: said with pid and name."""
+    process = start("threads-gcc-O2")
+    process.told()
+    tracer = subprocess.Popen(["gdb", "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", str(process.pid),
+                               "-ex", "echo attached\\n"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        for line in tracer.stdout:
+            if "attached" in line:
+                break
+        done = program.run("onephase", "--pid", process.pid)
+        assert done.status == program.NOTHING, done
+        assert re.search(rf"already traced by process {tracer.pid} \(gdb\)", done.err), done
+        assert len(done.err.splitlines()) == 1
+    finally:
+        tracer.kill()
+        tracer.communicate(timeout=30)
+    process.await_unharmed()
+    program.report(process.pid)
+
+
+def test_zombie():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        done = program.run("onephase", "--pid", child)
+        assert done.status == program.NOTHING and "zombie" in done.err, done
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_ends_while_it_is_traced(start):
+    """A target that is killed at any moment: a report or a clear line, never a crash or a hang."""
+    for moment in range(12):
+        process = start("busy", "3")
+        process.told()
+        capture = subprocess.Popen([program.paths.STACKER, "onephase", "-p", str(process.pid), "--format", "json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        work(moment * 2000)
+        process.end()
+        out, err = capture.communicate(timeout=program.RUN_S)
+        assert capture.returncode in (program.COMPLETE, program.NOTHING, program.PARTIAL), (capture.returncode, err)
+        if capture.returncode == program.NOTHING:
+            assert len(err.splitlines()) == 1 and out == "", err
+
+
+def work(rounds):
+    """Passes some time without sleeping: the moment differs, no outcome depends on it."""
+    for _ in range(rounds):
+        pass
+
+
+def test_interrupted_stacker_lets_go(start):
+    """SIGINT, SIGTERM, SIGHUP to stacker: it ends by that signal, the target runs on."""
+    process = start("many", "300")
+    process.told()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        capture = subprocess.Popen([program.paths.STACKER, "capture", "-p", str(process.pid), "-o", "/dev/null"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        work(20000)
+        capture.send_signal(number)
+        assert capture.wait(program.RUN_S) in (0, -number)
+        process.await_unharmed()
+
+
+def test_realtime_is_given_back(start):
+    """--no-realtime says so; with it permitted, the report says that the stop ran at raised priority."""
+    process = start("threads-gcc-O2")
+    process.told()
+    assert program.report(process.pid, "--no-realtime")["capture"]["realtime"] is False
+
+
+def test_thread_names_that_are_hostile():
+    """A name with escapes, newlines and bytes that are not UTF-8 harms neither JSON nor a terminal."""
+    code = ("import ctypes, sys, signal\n"
+            "ctypes.CDLL(None).prctl(15, b'\\x1b[2J\\n\\xff\\\"x', 0, 0, 0)\n"
+            "print('ready', flush=True)\nsignal.pause()\n")
+    with target.running("/usr/bin/python3", "-c", code) as process:
+        process.lines_until("ready")
+        process.await_state(process.pid, "S")
+        report = program.report(process.pid)
+        assert "[2J" in report["threads"][0]["thread_name"]
+        text = program.run("onephase", "-p", process.pid).out
+        assert "\x1b" not in text and "[2J" in text
