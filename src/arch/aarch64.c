@@ -97,7 +97,7 @@ static struct arch_ra return_address(struct bytes text, size_t at)
 	for (; place == ARCH_RA_UNKNOWN && at >= first + 4; at -= 4)
 		place = place_by(before_pc, sizeof before_pc / sizeof before_pc[0], text,
 				 at - 4);
-	return (struct arch_ra){ place, 0 };
+	return (struct arch_ra){place, 0};
 }
 
 /* bl: a distance of 26 bits in words, from the instruction itself. */
@@ -121,7 +121,7 @@ static bool direct_call(struct bytes text, size_t at, int64_t *target)
 /* Bits 48..54 carry the code when the kernel's mask is not known: 48-bit user addresses, with the
  * top byte reserved for tags (bit 55 tells kernel from user addresses and stays). */
 #define PAC_MASK_DEFAULT UINT64_C(0x007f000000000000)
-#define TOP_BYTE         UINT64_C(0xff00000000000000)
+#define TOP_BYTE UINT64_C(0xff00000000000000)
 
 static uint64_t strip_pointer(uint64_t va, uint64_t mask)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct arch *const arches[] = { &arch_x86_64, &arch_aarch64 };
+static const struct arch *const arches[] = {&arch_x86_64, &arch_aarch64};
 
 const struct arch *arch_of_machine(uint16_t elf_machine)
 {

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 
 /* The larger of the two NT_PRSTATUS sets in 8-byte slots: aarch64 34, x86_64 27. */
-#define ARCH_SLOTS      34
+#define ARCH_SLOTS 34
 /* DWARF register numbers up to this are followed when unwinding (aarch64 needs 0..34). */
 #define ARCH_DWARF_REGS 40
 

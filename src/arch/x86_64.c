@@ -150,8 +150,8 @@ static struct arch_ra return_address(struct bytes text, size_t at)
 {
 	for (size_t i = 0; i < sizeof landmarks / sizeof landmarks[0]; i++)
 		if (landmark_at(landmarks[i].code, text, at))
-			return (struct arch_ra){ ARCH_RA_ON_STACK, landmarks[i].sp_offset };
-	return (struct arch_ra){ ARCH_RA_UNKNOWN, 0 };
+			return (struct arch_ra){ARCH_RA_ON_STACK, landmarks[i].sp_offset};
+	return (struct arch_ra){ARCH_RA_UNKNOWN, 0};
 }
 
 /* call rel32 */

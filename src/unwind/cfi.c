@@ -6,6 +6,9 @@
 
 enum { SOURCES_MAX = 3 };
 
+/* Pairs of a table that are compared with the section before its word is taken for what is not there. */
+#define TABLE_SAMPLES 64
+
 /* The code of one FDE, and where that is in the section. */
 struct span {
 	uint64_t ea, size, off;
@@ -253,20 +256,23 @@ static bool covers(const struct fde *fde, uint64_t ea)
 	return ea >= fde->ea && ea - fde->ea < fde->size;
 }
 
-/* Through the table. False when it does not know of an FDE for ea. One that names an FDE which is not
- * that of its function is not asked again. */
+/* The FDE that a pair of the table names, which must be that of its function. */
+static bool read_pair(const struct source *source, uint64_t function, uint64_t fde_ea,
+		      struct found *out)
+{
+	return read_found(&source->section, fde_ea - source->section.ea, out, NULL) &&
+	       out->fde.ea == function;
+}
+
+/* Through the table. False when it does not know of an FDE for ea. One that lies is not asked again. */
 static bool find_by_table(struct source *source, uint64_t ea, struct found *out)
 {
 	uint64_t function, fde_ea;
 
 	if (!search_table_find(&source->table, ea, &function, &fde_ea))
 		return false;
-	if (!read_found(&source->section, fde_ea - source->section.ea, out, NULL) ||
-	    out->fde.ea != function) {
-		source->table.usable = false;
-		return false;
-	}
-	return covers(&out->fde, ea);
+	source->table.usable = read_pair(source, function, fde_ea, out);
+	return source->table.usable && covers(&out->fde, ea);
 }
 
 static uint64_t count_fdes(const struct cfi_section *section)
@@ -279,6 +285,22 @@ static uint64_t count_fdes(const struct cfi_section *section)
 	return count;
 }
 
+/* Looks at pairs all over the table: nonsense does not agree with the section. */
+static bool table_agrees(const struct source *source)
+{
+	const struct search_table *table = &source->table;
+	uint64_t step = table->count / TABLE_SAMPLES + 1;
+	uint64_t function, fde_ea;
+	struct found found;
+
+	for (uint64_t i = 0; i < table->count; i += step) {
+		search_table_pair(table, i, &function, &fde_ea);
+		if (!read_pair(source, function, fde_ea, &found))
+			return false;
+	}
+	return true;
+}
+
 /* A table that knows all FDEs and is in order has the last word: no index is made to look for what
  * it does not have. */
 static bool table_is_complete(struct source *source)
@@ -288,7 +310,8 @@ static bool table_is_complete(struct source *source)
 	if (table->usable && !table->checked) {
 		table->checked = true;
 		table->usable = search_table_sorted(table) &&
-				table->count >= count_fdes(&source->section);
+				table->count >= count_fdes(&source->section) &&
+				table_agrees(source);
 	}
 	return table->usable;
 }

@@ -181,8 +181,7 @@ bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct c
 		      struct ending *ending)
 {
 	if (plan->kind == PLAN_NOT_CODE)
-		return return_from_leaf(stepper, cursor, 0, ending) ||
-		       end_at(ending, STOP_NO_MODULE, NULL, cursor->pc);
+		return return_from_leaf(stepper, cursor, 0, ending);
 	if (cursor->kind == PC_EXACT)
 		return step_exact(stepper, cursor, ending);
 	return return_from_record(stepper, cursor, ending);

@@ -183,7 +183,7 @@ static void plan_trampoline(const struct planner *planner, const struct place *p
 
 	out->kind = PLAN_SIGNAL;
 	out->found_by = FOUND_SIGNAL;
-	out->signal_frame = out->is_trampoline = true;
+	out->signal_frame = out->is_entered = true;
 	/* Linux's own CFI of the aarch64 trampoline followed the frame record that the kernel
 	 * pushes, which loses the interrupted function when that is a leaf. */
 	if (planner->snapshot->arch->dwarf_lr < 0 &&
@@ -212,11 +212,31 @@ static bool is_thread_start(const struct arch *arch, const struct place *place,
 	       at_exit(arch, place->text, place->at);
 }
 
+/*
+ * No call returns to the first instruction of a function with no call before it: its address was put
+ * on the stack for a `ret` to go there, as makecontext does with the function that ends a coroutine.
+ */
+static enum cfi_answer row_or_entry(const struct planner *planner, const struct place *place,
+				    struct plan *out, struct row *row)
+{
+	uint64_t lookup = out->pc_kind == PC_RETURN ? place->pc - 1 : place->pc;
+	enum cfi_answer answer = row_for(planner, place, lookup, row);
+
+	int64_t target;
+
+	if (answer != CFI_NONE || out->pc_kind != PC_RETURN ||
+	    at_start(place->range, place->pc) ||
+	    planner->snapshot->arch->direct_call(place->text, place->at, &target))
+		return answer;
+	answer = row_for(planner, place, place->pc, row);
+	out->is_entered = answer == CFI_ROW;
+	return answer;
+}
+
 static void plan_code(const struct planner *planner, const struct place *place,
 		      struct plan *out)
 {
 	const struct arch *arch = planner->snapshot->arch;
-	uint64_t lookup = out->pc_kind == PC_RETURN ? place->pc - 1 : place->pc;
 	enum cfi_answer answer;
 	struct row row;
 
@@ -224,7 +244,7 @@ static void plan_code(const struct planner *planner, const struct place *place,
 		plan_trampoline(planner, place, out);
 		return;
 	}
-	answer = row_for(planner, place, lookup, &row);
+	answer = row_or_entry(planner, place, out, &row);
 	if (answer != CFI_ROW)
 		plan_without_cfi(planner, place, answer, out);
 	else if (is_thread_start(arch, place, &row, out->pc_kind))

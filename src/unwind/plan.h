@@ -33,11 +33,11 @@ struct plan_row {
 
 struct plan {
 	uint64_t pc;
-	uint8_t pc_kind;    /* enum pc_kind */
-	uint8_t kind;       /* enum plan_kind */
-	uint8_t found_by;   /* enum found_by, of the caller */
-	bool signal_frame;  /* the caller was interrupted */
-	bool is_trampoline; /* a return address here is the first instruction, called by none */
+	uint8_t pc_kind;   /* enum pc_kind */
+	uint8_t kind;      /* enum plan_kind */
+	uint8_t found_by;  /* enum found_by, of the caller */
+	bool signal_frame; /* the caller was interrupted */
+	bool is_entered;   /* a return address here was put there for the code to begin */
 	uint8_t return_reg;
 	/* PLAN_COMPACT */
 	uint8_t cfa_reg;

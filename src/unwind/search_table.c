@@ -75,6 +75,13 @@ static uint64_t field(const struct search_table *table, uint64_t index, size_t o
 	return value;
 }
 
+void search_table_pair(const struct search_table *table, uint64_t index, uint64_t *function,
+		       uint64_t *fde_ea)
+{
+	*function = field(table, index, 0);
+	*fde_ea = field(table, index, table->stride / 2);
+}
+
 bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
 		       uint64_t *fde_ea)
 {
@@ -90,8 +97,7 @@ bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *
 	}
 	if (low == 0)
 		return false;
-	*function = field(table, low - 1, 0);
-	*fde_ea = field(table, low - 1, table->stride / 2);
+	search_table_pair(table, low - 1, function, fde_ea);
 	return true;
 }
 

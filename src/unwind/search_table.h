@@ -31,6 +31,10 @@ struct search_table search_table_open(struct elf *elf);
 bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
 		       uint64_t *fde_ea);
 
+/* One pair, index < count. */
+void search_table_pair(const struct search_table *table, uint64_t index, uint64_t *function,
+		       uint64_t *fde_ea);
+
 /* Whether the functions are in ascending order. */
 bool search_table_sorted(const struct search_table *table);
 

@@ -94,7 +94,7 @@ static bool accept(struct walk *walk, uint64_t from_pc, uint64_t from)
 	walk->plan = cache_plan(&u->cache, &u->planner, to->pc, to->kind);
 	if (walk->plan->kind == PLAN_NOT_CODE && to->kind == PC_RETURN)
 		return end_at(&walk->ending, STOP_NOT_CODE, NULL, to->pc);
-	if (walk->plan->is_trampoline)
+	if (walk->plan->is_entered)
 		to->kind = PC_EXACT;
 	return true;
 }
@@ -167,6 +167,8 @@ static bool step_exact(struct walk *walk)
 		return true;
 	if (!is_cfi_at_fault(walk->ending.stop))
 		return false;
+	if (copy.is_entered && !copy.signal_frame)
+		return end_at(&walk->ending, STOP_OUTERMOST, NULL, 0);
 	walk->cursor = before;
 	walk->plan = &copy;
 	if (fall_back_after(walk, walk->ending))

@@ -192,6 +192,15 @@ static struct bytes table_to_nowhere(const struct table_entry *entries)
 	return make_table(&arena, IMAGE_EH_FRAME_HDR, EH_FRAME, wrong, FUNCTIONS);
 }
 
+static struct bytes table_of_nonsense(const struct table_entry *entries)
+{
+	struct bytes table = table_right(entries);
+	char *copy = arena_copy(&arena, table.at, table.len);
+
+	memset(copy + 12, 0x77, table.len - 12);
+	return (struct bytes){(const uint8_t *)copy, table.len};
+}
+
 static const struct {
 	const char *name;
 	struct bytes (*make)(const struct table_entry *entries);
@@ -209,6 +218,7 @@ static const struct {
 	{"unsorted", table_unsorted},
 	{"lying about FDEs", table_lying},
 	{"pointing nowhere", table_to_nowhere},
+	{"nonsense", table_of_nonsense},
 };
 
 static void open_with_table(struct fixture *f, struct bytes (*make)(const struct table_entry *),

@@ -495,6 +495,32 @@ static void test_return_to_zero(void **state)
 	expect(s, "+0x10=registers; outermost frame");
 }
 
+/* The function that ends a coroutine is not called: its address is put on the new stack. What lies
+ * above is not a return address. */
+static void test_entered_by_return(void **state)
+{
+	struct scene *s = begin_x86_64(CODE_AT(0x10));
+
+	(void)state;
+	scene_cfi(s, 0x00, 0x20, PROGRAM_RSP_16);
+	scene_cfi(s, 0x80, 0x20, BYTES(""));
+	STACK(s, SCENE_STACK, 1, CODE_AT(0x80), SCENE_DATA, 2);
+	expect(s, "+0x10=registers; +0x80=cfi; outermost frame");
+}
+
+/* A call at the end of code without CFI, right before a function that has some. */
+static void test_noreturn_call_without_cfi(void **state)
+{
+	struct scene *s = begin_x86_64(CODE_AT(0x10));
+
+	(void)state;
+	scene_cfi(s, 0x00, 0x20, PROGRAM_RSP_16);
+	scene_code(s, 0x7b, BYTES("\xe8\x80\xff\xff\xff")); /* call +0x0 */
+	scene_cfi(s, 0x80, 0x20, BYTES(""));
+	STACK(s, SCENE_STACK, 1, CODE_AT(0x80), 2, 3);
+	expect(s, "+0x10=registers; +0x80<cfi; no unwind information [prog+0x1080]");
+}
+
 /* --- Guards --- */
 
 /* A frame pointer that points to its own record. */
@@ -921,6 +947,8 @@ int main(void)
 		cmocka_unit_test(test_thread_start),
 		cmocka_unit_test(test_exit_in_the_middle),
 		cmocka_unit_test(test_return_to_zero),
+		cmocka_unit_test(test_entered_by_return),
+		cmocka_unit_test(test_noreturn_call_without_cfi),
 		cmocka_unit_test(test_frame_pointer_loop),
 		cmocka_unit_test(test_loop_over_two_stacks),
 		cmocka_unit_test(test_endless_side_steps),
