@@ -68,13 +68,25 @@ static struct dynamic dynamic_read(const struct elf *elf)
 		uint64_t tag = read_u64(&r), value = read_u64(&r);
 
 		switch (tag) {
-		case DT_NULL: return d;
-		case DT_SYMTAB: d.symbols = value; break;
-		case DT_STRTAB: d.strings = value; break;
-		case DT_STRSZ: d.strings_size = value; break;
-		case DT_HASH: d.hash = value; break;
-		case DT_GNU_HASH: d.gnu_hash = value; break;
-		default: break;
+		case DT_NULL:
+			return d;
+		case DT_SYMTAB:
+			d.symbols = value;
+			break;
+		case DT_STRTAB:
+			d.strings = value;
+			break;
+		case DT_STRSZ:
+			d.strings_size = value;
+			break;
+		case DT_HASH:
+			d.hash = value;
+			break;
+		case DT_GNU_HASH:
+			d.gnu_hash = value;
+			break;
+		default:
+			break;
 		}
 	}
 	return d;
@@ -117,22 +129,36 @@ struct elf_symbols elf_symbols(struct elf *elf, enum elf_symbols_which which)
 	return symbols;
 }
 
-bool elf_symbols_next(struct elf_symbols *symbols, struct elf_symbol *out)
+const char *elf_symbols_name(struct bytes strings, uint32_t name_off)
+{
+	const char *name = bytes_string(strings, name_off);
+
+	return name ? name : "";
+}
+
+bool elf_symbols_next_unnamed(struct elf_symbols *symbols, struct elf_symbol *out)
 {
 	struct reader *r = &symbols->entries;
-	const char *name;
 	uint8_t info;
 
 	if (reader_left(r) < sizeof(Elf64_Sym))
 		return false;
-	name = bytes_string(symbols->strings, read_u32(r));
+	out->name = NULL;
+	out->name_off = read_u32(r);
 	info = read_u8(r);
-	out->name = name ? name : "";
 	out->type = ELF64_ST_TYPE(info);
 	out->bind = ELF64_ST_BIND(info);
 	out->visibility = ELF64_ST_VISIBILITY(read_u8(r));
 	out->section = read_u16(r);
 	out->ea = read_u64(r);
 	out->size = read_u64(r);
+	return true;
+}
+
+bool elf_symbols_next(struct elf_symbols *symbols, struct elf_symbol *out)
+{
+	if (!elf_symbols_next_unnamed(symbols, out))
+		return false;
+	out->name = elf_symbols_name(symbols->strings, out->name_off);
 	return true;
 }

@@ -12,7 +12,8 @@
 enum elf_symbols_which { ELF_SYMTAB, ELF_DYNSYM };
 
 struct elf_symbol {
-	const char *name; /* "" when out of bounds */
+	const char *name;  /* "" when out of bounds */
+	uint32_t name_off; /* st_name */
 	uint64_t ea, size;
 	uint8_t type, bind, visibility; /* STT_*, STB_*, STV_* */
 	uint16_t section;               /* SHN_* or section index */
@@ -27,5 +28,11 @@ struct elf_symbols {
 struct elf_symbols elf_symbols(struct elf *elf, enum elf_symbols_which which);
 /* The next symbol; false at the end. The null symbol is skipped. */
 bool elf_symbols_next(struct elf_symbols *symbols, struct elf_symbol *out);
+
+/* The same without its name (NULL): no string is looked at, which is what most of the time would
+ * go to where few names are wanted. */
+bool elf_symbols_next_unnamed(struct elf_symbols *symbols, struct elf_symbol *out);
+/* The name at st_name; "" when out of bounds. */
+const char *elf_symbols_name(struct bytes strings, uint32_t name_off);
 
 #endif

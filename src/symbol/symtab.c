@@ -16,13 +16,21 @@
 /* Aliases at one address that symtab_has looks through: libc has up to a dozen. */
 #define ALIASES_MAX 256
 
+/* The tables that are read, from worst to best. */
+enum table { DYNAMIC, EMBEDDED, OWN, DEBUG, TABLES };
+
+#define NO_FILE UINT32_MAX
+
+/* Names are offsets in their table's strings, and looked at only where they decide something: the
+ * strings of a large program have tens of megabytes. */
 struct candidate {
 	uint64_t ea, end;
-	const char *name;
-	const char *file; /* see file_seen */
-	uint32_t order;   /* of reading: a later table is a better one */
-	uint8_t bind;     /* 2 global, 1 weak, 0 local */
-	bool is_function; /* sized STT_FUNC: rule 1 */
+	uint32_t name_off;
+	uint32_t file_off; /* see file_seen; NO_FILE */
+	uint32_t order;    /* of reading: a later table is a better one */
+	uint8_t table;     /* enum table */
+	uint8_t bind;      /* 2 global, 1 weak, 0 local */
+	bool is_function;  /* sized STT_FUNC: rule 1 */
 	bool sized;
 };
 
@@ -40,24 +48,32 @@ struct symtab {
 	struct arena *arena;
 	struct candidate *candidates; /* by address, at one address from worst to best */
 	size_t count;
+	struct bytes strings[TABLES];
 	struct spans functions, others;
 };
+
+static const char *name_of(const struct symtab *t, const struct candidate *c)
+{
+	return elf_symbols_name(t->strings[c->table], c->name_off);
+}
 
 /* ---- Collecting ---- */
 
 struct collector {
-	struct arena *arena;
-	const struct elf *elf; /* the one being read */
-	VEC(struct candidate) found;
+	struct candidate *found;
+	size_t count;
+	const struct elf *elf; /* the one being read, and which table of it */
+	enum table table;
+	struct bytes strings;
 	/* Local symbols stand behind the STT_FILE symbol of their source file. The global ones come
 	 * after all of these, so theirs is known only if there is but one. */
-	const char *file;
+	uint32_t file_off;
 	bool symbol_seen, file_behind_symbol;
 };
 
-static void file_seen(struct collector *c, const char *name)
+static void file_seen(struct collector *c, const struct elf_symbol *symbol)
 {
-	c->file = name;
+	c->file_off = symbol->name_off;
 	c->file_behind_symbol |= c->symbol_seen;
 }
 
@@ -87,6 +103,13 @@ static bool is_noise(const char *name)
 	return !name[0] || name[0] == '$' || (name[0] == '.' && name[1] == 'L');
 }
 
+/* Assemblers and linkers make labels of their own; what is a function has a name that is one. */
+static bool name_is_good(const struct collector *c, const struct elf_symbol *symbol)
+{
+	return symbol->name_off && (symbol->type != STT_NOTYPE ||
+				    !is_noise(elf_symbols_name(c->strings, symbol->name_off)));
+}
+
 static uint8_t bind_rank(uint8_t bind)
 {
 	switch (bind) {
@@ -106,44 +129,78 @@ static void collect(struct collector *c, const struct elf_symbol *symbol)
 	bool executable = false, function = symbol->type == STT_FUNC;
 
 	if (symbol->type == STT_FILE) {
-		file_seen(c, symbol->name);
+		file_seen(c, symbol);
 		return;
 	}
 	c->symbol_seen = true;
 	if (!function && symbol->type != STT_GNU_IFUNC && symbol->type != STT_NOTYPE)
 		return;
 	if (symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||
-	    symbol->section == SHN_COMMON || is_noise(symbol->name) ||
-	    !place_of(c->elf, symbol, &end, &executable) || !executable)
+	    symbol->section == SHN_COMMON || !place_of(c->elf, symbol, &end, &executable) ||
+	    !executable || !name_is_good(c, symbol))
 		return;
 	/* No symbol reaches beyond its section: a size that says so is wrong. */
 	if (symbol->size && symbol->size < end - symbol->ea)
 		end = symbol->ea + symbol->size;
-	*vec_push(c->arena, &c->found) = (struct candidate){
+	c->found[c->count] = (struct candidate){
 		.ea = symbol->ea,
 		.end = end,
-		.name = symbol->name,
-		.file = symbol->bind == STB_LOCAL || !c->file_behind_symbol ? c->file : NULL,
-		.order = (uint32_t)c->found.count,
+		.name_off = symbol->name_off,
+		.file_off = symbol->bind == STB_LOCAL || !c->file_behind_symbol ? c->file_off
+										: NO_FILE,
+		.order = (uint32_t)c->count,
+		.table = (uint8_t)c->table,
 		.bind = bind_rank(symbol->bind),
 		.is_function = function && symbol->size,
 		.sized = symbol->size != 0,
 	};
+	c->count++;
 }
 
-static void collect_table(struct collector *c, struct elf *elf, enum elf_symbols_which which)
-{
-	struct elf_symbols symbols;
-	struct elf_symbol symbol;
+/* The four walks; an absent file gives one that is over at once. */
+struct walks {
+	struct elf *elf[TABLES];
+	struct elf_symbols symbols[TABLES];
+};
 
-	if (!elf)
-		return;
-	c->elf = elf;
-	c->file = NULL;
-	c->symbol_seen = c->file_behind_symbol = false;
-	symbols = elf_symbols(elf, which);
-	while (c->found.count < UINT32_MAX && elf_symbols_next(&symbols, &symbol))
-		collect(c, &symbol);
+static struct walks walks_begin(const struct symtab_sources *sources)
+{
+	static const enum elf_symbols_which which[TABLES] = {[DYNAMIC] = ELF_DYNSYM,
+							     [EMBEDDED] = ELF_SYMTAB,
+							     [OWN] = ELF_SYMTAB,
+							     [DEBUG] = ELF_SYMTAB};
+	struct walks w = {.elf = {[DYNAMIC] = sources->module,
+				  [EMBEDDED] = sources->embedded,
+				  [OWN] = sources->module,
+				  [DEBUG] = sources->debug}};
+
+	for (int i = 0; i < TABLES; i++)
+		if (w.elf[i])
+			w.symbols[i] = elf_symbols(w.elf[i], which[i]);
+	return w;
+}
+
+/* All candidates, in memory of `scratch`. There are at most as many as symbols. */
+static struct collector collect_all(struct symtab *t, struct arena *scratch, struct walks *w)
+{
+	struct collector c = {0};
+	struct elf_symbol symbol;
+	size_t limit = 0;
+
+	for (int i = 0; i < TABLES; i++)
+		limit += reader_left(&w->symbols[i].entries) / sizeof(Elf64_Sym);
+	c.found = arena_array(scratch, struct candidate, limit);
+	for (int i = 0; i < TABLES; i++) {
+		c.elf = w->elf[i];
+		c.table = (enum table)i;
+		c.strings = t->strings[i] = w->symbols[i].strings;
+		c.file_off = NO_FILE;
+		c.symbol_seen = c.file_behind_symbol = false;
+		while (c.count < UINT32_MAX &&
+		       elf_symbols_next_unnamed(&w->symbols[i], &symbol))
+			collect(&c, &symbol);
+	}
+	return c;
 }
 
 /* ---- Order ---- */
@@ -156,7 +213,7 @@ static size_t strangeness(const char *name)
 }
 
 /* From worst to best, at one address. */
-static int compare_at_one_address(const void *left, const void *right)
+static int compare_at_one_address(const void *left, const void *right, void *table)
 {
 	const struct candidate *a = left, *b = right;
 	size_t strange_a, strange_b;
@@ -165,8 +222,8 @@ static int compare_at_one_address(const void *left, const void *right)
 		return a->bind < b->bind ? -1 : 1;
 	if (a->end != b->end)
 		return a->end < b->end ? -1 : 1;
-	strange_a = strangeness(a->name);
-	strange_b = strangeness(b->name);
+	strange_a = strangeness(name_of(table, a));
+	strange_b = strangeness(name_of(table, b));
 	if (strange_a != strange_b)
 		return strange_a > strange_b ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
@@ -215,12 +272,12 @@ static size_t run_end(const struct candidate *at, size_t count, size_t begin)
 	return end;
 }
 
-static void sort_runs(struct candidate *at, size_t count)
+static void sort_runs(struct symtab *t, struct candidate *at, size_t count)
 {
 	for (size_t begin = 0, end; begin < count; begin = end) {
 		end = run_end(at, count, begin);
 		if (end - begin > 1)
-			qsort(at + begin, end - begin, sizeof *at, compare_at_one_address);
+			qsort_r(at + begin, end - begin, sizeof *at, compare_at_one_address, t);
 	}
 }
 
@@ -303,24 +360,19 @@ struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sour
 	struct symtab *t = arena_new(arena, struct symtab);
 	struct function_starts starts = {0};
 	struct arena scratch = {0};
-	struct collector c = {.arena = &scratch};
-	struct candidate *sorted;
+	struct walks walks = walks_begin(sources);
+	struct collector c = collect_all(t, &scratch, &walks);
 
-	collect_table(&c, sources->module, ELF_DYNSYM);
-	collect_table(&c, sources->embedded, ELF_SYMTAB);
-	collect_table(&c, sources->module, ELF_SYMTAB);
-	collect_table(&c, sources->debug, ELF_SYMTAB);
 	if (sources->module)
 		starts = function_starts(sources->module);
 	t->arena = arena;
-	t->count = c.found.count;
+	t->count = c.count;
 	t->candidates = arena_array(arena, struct candidate, t->count);
-	sorted = c.found.at;
-	sort_by_address(&scratch, &sorted, t->count);
-	sort_runs(sorted, t->count);
-	bound_unsized(sorted, t->count, &starts);
-	if (t->count)
-		memcpy(t->candidates, sorted, t->count * sizeof *sorted);
+	sort_by_address(&scratch, &c.found, c.count);
+	sort_runs(t, c.found, c.count);
+	bound_unsized(c.found, c.count, &starts);
+	if (c.count)
+		memcpy(t->candidates, c.found, c.count * sizeof *c.found);
 	spans_make(t, &scratch, true, &t->functions);
 	spans_make(t, &scratch, false, &t->others);
 	arena_free(&scratch);
@@ -355,10 +407,13 @@ static const char *without_version(struct arena *arena, const char *name)
 static void tell(struct symtab *t, const struct candidate *candidate, struct symtab_symbol *out)
 {
 	*out = (struct symtab_symbol){
-		.name = without_version(t->arena, candidate->name),
+		.name = without_version(t->arena, name_of(t, candidate)),
 		.ea = candidate->ea,
 		.size = candidate->sized ? candidate->end - candidate->ea : 0,
-		.file = candidate->file,
+		.file = candidate->file_off == NO_FILE
+				? NULL
+				: elf_symbols_name(t->strings[candidate->table],
+						   candidate->file_off),
 		.is_function = candidate->is_function,
 	};
 }
@@ -437,7 +492,7 @@ bool symtab_has(const struct symtab *t, uint64_t ea, const char *name)
 	size_t begin = lower_bound(t, ea), end = begin + ALIASES_MAX;
 
 	for (size_t i = begin; i < t->count && i < end && t->candidates[i].ea == ea; i++)
-		if (same_name(t->candidates[i].name, name))
+		if (same_name(name_of(t, &t->candidates[i]), name))
 			return true;
 	return false;
 }
