@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import paths
@@ -49,6 +50,11 @@ def symbolized(path, *options, status=COMPLETE, **more):
     done = run("symbolize", "--input", path, "--format", "json", *options, **more)
     assert done.status == status, done
     return json.loads(done.out)
+
+
+def bytes_of(text):
+    """The bytes of a string in JSON: what is not UTF-8 is written \\xNN (docs/capture-format.md)."""
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), text.encode())
 
 
 def thread_of(report, tid):
