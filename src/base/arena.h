@@ -45,19 +45,19 @@ void out_of_memory(void) __attribute__((noreturn));
  * It grows by doubling into the arena, so old copies stay until the arena goes: at most as much
  * again as the array itself.
  */
-#define VEC(type)                        \
-	struct {                         \
-		type *at;                \
-		size_t count, capacity;  \
+#define VEC(type)                       \
+	struct {                        \
+		type *at;               \
+		size_t count, capacity; \
 	}
 
 void *vec_grown(struct arena *arena, void *at, size_t count, size_t *capacity, size_t size);
 
-#define vec_push(arena, vec)                                                                  \
-	((vec)->at = (vec)->count < (vec)->capacity                                           \
-			     ? (vec)->at                                                      \
-			     : vec_grown((arena), (vec)->at, (vec)->count, &(vec)->capacity,  \
-					 sizeof *(vec)->at),                                  \
+#define vec_push(arena, vec)                                                                 \
+	((vec)->at = (vec)->count < (vec)->capacity                                          \
+			     ? (vec)->at                                                     \
+			     : vec_grown((arena), (vec)->at, (vec)->count, &(vec)->capacity, \
+					 sizeof *(vec)->at),                                 \
 	 &(vec)->at[(vec)->count++])
 
 #endif

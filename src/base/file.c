@@ -99,7 +99,8 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+			return err_set(e, kind_of_errno(errno), "%s: %s", path,
+				       strerror(errno));
 		if (got == 0)
 			break;
 		len += (size_t)got;

@@ -39,8 +39,8 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
  */
 struct output {
 	FILE *stream;
-	const char *path;   /* as the user gave it */
-	char *temporary;    /* NULL: written in place */
+	const char *path; /* as the user gave it */
+	char *temporary;  /* NULL: written in place */
 };
 
 bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e);

@@ -108,6 +108,41 @@ static void range_add_vdso(struct modules *set, struct module *module, const str
 	};
 }
 
+/*
+ * Programs that move their text to huge pages replace mapped code by anonymous memory with the same
+ * contents. An anonymous executable mapping belongs to a module when the mappings around it do, with
+ * one bias, and the file has code at these addresses.
+ */
+static void range_add_remapped(struct modules *set, const struct snapshot *snapshot,
+			       size_t index)
+{
+	const struct map *map = &snapshot->maps[index], *next = map;
+	const struct module_range *before;
+	const struct elf_segment *s;
+	uint64_t bias;
+
+	if (set->range_count == 0 || !MAP_EXECUTABLE(map) || map->inode != 0 || map->path[0])
+		return;
+	before = &set->ranges[set->range_count - 1];
+	while (next < &snapshot->maps[snapshot->map_count] && next->module < 0)
+		next++;
+	if (next == &snapshot->maps[snapshot->map_count] || !before->module->elf ||
+	    &set->at[next->module] != before->module || !bias_of(before->module, next, &bias) ||
+	    bias != before->bias)
+		return;
+	s = elf_segment_at(before->module->elf, map->start - bias);
+	if (!s || !(s->flags & PF_X))
+		return;
+	set->ranges[set->range_count++] = (struct module_range){
+		.start = map->start,
+		.end = map->end,
+		.bias = bias,
+		.module = before->module,
+		.executable = true,
+		.writable = MAP_WRITABLE(map),
+	};
+}
+
 static void ranges_make(struct modules *set, const struct snapshot *snapshot)
 {
 	set->ranges = arena_array(set->arena, struct module_range, snapshot->map_count);
@@ -115,8 +150,8 @@ static void ranges_make(struct modules *set, const struct snapshot *snapshot)
 		const struct map *map = &snapshot->maps[i];
 
 		if (map->module < 0 || (size_t)map->module >= set->count)
-			continue;
-		if (strcmp(map->path, "[vdso]") == 0)
+			range_add_remapped(set, snapshot, i);
+		else if (strcmp(map->path, "[vdso]") == 0)
 			range_add_vdso(set, &set->at[map->module], map);
 		else
 			range_add(set, &set->at[map->module], map);
@@ -160,7 +195,8 @@ static bool is_vdso(const struct module *module)
 	return strcmp(module->path, "[vdso]") == 0;
 }
 
-static void vdso_open(struct module *module, struct arena *arena, const struct snapshot *snapshot)
+static void vdso_open(struct module *module, struct arena *arena,
+		      const struct snapshot *snapshot)
 {
 	struct err e = {0};
 
@@ -189,8 +225,9 @@ static void live_open(struct module *module, struct arena *arena, int fd,
 	}
 }
 
-void modules_open_live(struct modules *out, struct arena *arena, const struct snapshot *snapshot,
-		       const int *files, const char *const *whys)
+void modules_open_live(struct modules *out, struct arena *arena,
+		       const struct snapshot *snapshot, const int *files,
+		       const char *const *whys)
 {
 	set_begin(out, arena, snapshot);
 	for (size_t i = 0; i < out->count; i++) {

@@ -17,17 +17,17 @@
 #include "snapshot/snapshot.h"
 
 struct module {
-	const char *path;        /* as reports name it */
-	const char *name;        /* last part of the path */
-	const char *file_path;   /* the file that was really read, or NULL */
-	const char *build_id;    /* recorded or read; NULL when unknown */
-	struct elf *elf;         /* NULL: no file; `why` says the reason */
+	const char *path;      /* as reports name it */
+	const char *name;      /* last part of the path */
+	const char *file_path; /* the file that was really read, or NULL */
+	const char *build_id;  /* recorded or read; NULL when unknown */
+	struct elf *elf;       /* NULL: no file; `why` says the reason */
 	const char *why;
 	bool has_load_bias;
-	uint64_t load_bias;      /* recorded, or of the first executable range */
-	bool is_executable;      /* the program itself */
-	void *cfi;               /* unwind/'s own, lazily made */
-	void *symbols;           /* symbol/'s own, lazily made */
+	uint64_t load_bias; /* recorded, or of the first executable range */
+	bool is_executable; /* the program itself */
+	void *cfi;          /* unwind/'s own, lazily made */
+	void *symbols;      /* symbol/'s own, lazily made */
 };
 
 /* A mapping of a module's file (or the vDSO). ea = va - bias. */
@@ -47,15 +47,16 @@ struct modules {
 
 /* How to look for a module's file when there is no live process. */
 struct module_search {
-	const char *executable;  /* --executable, for the program itself; or NULL */
-	const char *sysroot;     /* put before every recorded path; or NULL */
-	bool any_build_id;       /* a file with another build-id is taken all the same */
+	const char *executable; /* --executable, for the program itself; or NULL */
+	const char *sysroot;    /* put before every recorded path; or NULL */
+	bool any_build_id;      /* a file with another build-id is taken all the same */
 };
 
 /* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i], or -1
  * with the reason in whys[i]. Descriptors stay the caller's. */
-void modules_open_live(struct modules *out, struct arena *arena, const struct snapshot *snapshot,
-		       const int *files, const char *const *whys);
+void modules_open_live(struct modules *out, struct arena *arena,
+		       const struct snapshot *snapshot, const int *files,
+		       const char *const *whys);
 
 /* Modules of a capture. Files that cannot be used leave their reason in the module. False only
  * when --executable was given and cannot be used at all: unreadable, not ELF, another architecture

@@ -63,7 +63,8 @@ static void arguments_read(struct job *job, struct snapshot *snapshot)
 	VEC(const char *) arguments = {0};
 	struct bytes text;
 
-	if (!file_read_all(job->arena, job->process.dir, "cmdline", (size_t)4 << 20, &text, NULL))
+	if (!file_read_all(job->arena, job->process.dir, "cmdline", (size_t)4 << 20, &text,
+			   NULL))
 		return;
 	for (struct reader r = reader_over(text); reader_more(&r);) {
 		const char *argument = (const char *)r.at;
@@ -106,13 +107,15 @@ static bool program_check(const struct job *job, struct err *e)
 		return true; /* not readable: the registers will tell */
 	machine = (uint16_t)(head[EI_NIDENT + 2] | head[EI_NIDENT + 3] << 8);
 	if (head[EI_CLASS] == ELFCLASS32)
-		return err_set(e, ERR_UNSUPPORTED,
-			       "process %u (%s) is a 32-bit program: only 64-bit ones are supported",
-			       job->process.pid, job->status.name);
+		return err_set(
+			e, ERR_UNSUPPORTED,
+			"process %u (%s) is a 32-bit program: only 64-bit ones are supported",
+			job->process.pid, job->status.name);
 	if (machine != arch_host()->elf_machine)
-		return err_set(e, ERR_UNSUPPORTED,
-			       "process %u (%s) is of another architecture than this stacker (%s)",
-			       job->process.pid, job->status.name, arch_host()->name);
+		return err_set(
+			e, ERR_UNSUPPORTED,
+			"process %u (%s) is of another architecture than this stacker (%s)",
+			job->process.pid, job->status.name, arch_host()->name);
 	return true;
 }
 
@@ -193,7 +196,8 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 
 	switch (held->state) {
 	case HELD_STOPPED:
-		return held->foreign_registers ? "runs 32-bit code" : "its registers are not readable";
+		return held->foreign_registers ? "runs 32-bit code"
+					       : "its registers are not readable";
 	case HELD_LATE:
 		return arena_printf(arena, "did not stop in %jums",
 				    (uintmax_t)(job->request->timeout_ns / 1000000));
@@ -430,7 +434,8 @@ bool process_capture(struct captured *out, struct arena *arena,
 		ok = try_once(&job, &again, e);
 	}
 	if (again)
-		err_set(e, ERR_BUSY, "process %u kept starting other programs (exec): try again",
+		err_set(e, ERR_BUSY,
+			"process %u kept starting other programs (exec): try again",
 			request->pid);
 	stacks_release(&job.stacks);
 	process_close(&job.process);

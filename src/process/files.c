@@ -39,12 +39,26 @@ static int32_t module_of(const map_list *firsts, const struct map *map)
 	return -1;
 }
 
+/* Code of a file, or a file whose code was replaced by anonymous memory right behind this part of
+ * it (programs that move their text to huge pages). */
+static bool begins_module(const struct snapshot *snapshot, size_t index)
+{
+	const struct map *map = &snapshot->maps[index], *next = map + 1;
+
+	if (is_vdso(map) || (map->inode != 0 && MAP_EXECUTABLE(map)))
+		return true;
+	if (map->inode == 0)
+		return false;
+	return index + 1 < snapshot->map_count && next->start == map->end &&
+	       MAP_EXECUTABLE(next) && next->inode == 0 && next->path[0] == '\0';
+}
+
 static void maps_group(struct snapshot *snapshot, struct arena *arena, map_list *firsts)
 {
 	for (size_t i = 0; i < snapshot->map_count; i++) {
 		struct map *map = &snapshot->maps[i];
 
-		if (!is_vdso(map) && (!MAP_EXECUTABLE(map) || map->inode == 0))
+		if (!begins_module(snapshot, i))
 			continue;
 		map->module = module_of(firsts, map);
 		if (map->module < 0) {
@@ -207,7 +221,8 @@ static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t
 	}
 }
 
-static void vdso_read(struct snapshot *snapshot, struct arena *arena, const struct map *map)
+static void vdso_read(struct snapshot *snapshot, struct arena *arena, uint32_t pid,
+		      const struct map *map)
 {
 	uint64_t size = map->end - map->start;
 	uint8_t *image;
@@ -216,8 +231,7 @@ static void vdso_read(struct snapshot *snapshot, struct arena *arena, const stru
 		return;
 	image = arena_alloc(arena, size, 1);
 	snapshot->vdso.va = map->start;
-	snapshot->vdso.bytes =
-		(struct bytes){image, memory_read(snapshot->pid, map->start, image, size)};
+	snapshot->vdso.bytes = (struct bytes){image, memory_read(pid, map->start, image, size)};
 }
 
 void files_open(struct captured *out, struct arena *arena, const struct process *process)
@@ -232,7 +246,7 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	snapshot->modules = arena_array(arena, struct snapshot_module, firsts.count);
 	out->files = arena_array(arena, int, firsts.count);
 	out->whys = arena_array(arena, const char *, firsts.count);
-	extents_set(snapshot, arena, process->pid);
+	extents_set(snapshot, arena, process->living);
 	for (size_t i = 0; i < firsts.count; i++) {
 		const struct map *map = firsts.at[i];
 		struct snapshot_module *module = &snapshot->modules[i];
@@ -240,12 +254,11 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 		module->path = map->path;
 		out->files[i] = -1;
 		if (is_vdso(map)) {
-			vdso_read(snapshot, arena, map);
+			vdso_read(snapshot, arena, process->living, map);
 			continue;
 		}
 		module->is_executable = is_executable(process, snapshot, map);
-		out->files[i] =
-			module_file_open(arena, process, map, module, &out->whys[i]);
+		out->files[i] = module_file_open(arena, process, map, module, &out->whys[i]);
 	}
 }
 

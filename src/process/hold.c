@@ -268,7 +268,8 @@ static bool late_ones_done(struct hold *hold, size_t from, size_t to, uint64_t b
 
 		if (thread_collect(hold, thread))
 			continue;
-		if (is_dead(hold, thread)) { /* a leader that exits is not reported while others live */
+		if (is_dead(hold,
+			    thread)) { /* a leader that exits is not reported while others live */
 			thread->state = HELD_GONE;
 			continue;
 		}
@@ -353,6 +354,7 @@ static void threads_read(struct hold *hold, size_t from, size_t to)
 		registers_read(hold, thread);
 		if (thread->has_registers)
 			hold->registers[i] = &thread->registers;
+		hold->stacks->tid = thread->tid;
 		if (hold->arch->has_pac && !hold->pac_code_mask)
 			pac_mask_read(hold, thread);
 	}
@@ -538,7 +540,8 @@ bool hold_run(struct hold *hold, bool follow_new, struct err *e)
 	if (hold->ended_by) /* everyone is released: now it may end us */
 		raise(hold->ended_by);
 	if (failed)
-		return err_set(e, ERR_SYSTEM, "starting the tracing thread: %s", strerror(failed));
+		return err_set(e, ERR_SYSTEM, "starting the tracing thread: %s",
+			       strerror(failed));
 	times_set(hold);
 	return true;
 }

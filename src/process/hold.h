@@ -24,10 +24,10 @@ enum held_state {
 
 struct held_thread {
 	uint32_t tid;
-	uint8_t state;          /* enum held_state */
+	uint8_t state; /* enum held_state */
 	bool has_registers;
 	bool foreign_registers; /* of another register set: a 32-bit program's */
-	int signal;             /* stopped while this signal was on its way: handed on at release */
+	int signal; /* stopped while this signal was on its way: handed on at release */
 	uint64_t interrupted_ns, released_ns; /* CLOCK_MONOTONIC; 0: never */
 	struct registers registers;
 };
@@ -36,22 +36,22 @@ struct hold {
 	const struct process *process;
 	const struct arch *arch;
 	uint64_t timeout_ns;
-	bool realtime;            /* wanted */
-	bool rolling;             /* one thread after the other: no common instant */
+	bool realtime; /* wanted */
+	bool rolling;  /* one thread after the other: no common instant */
 	struct held_thread *threads;
 	size_t count, capacity;
-	uint32_t *slots;          /* hash of tid -> index + 1 */
-	size_t slot_count;        /* power of two */
-	uint32_t *listing;        /* room for `capacity` tids */
+	uint32_t *slots;                    /* hash of tid -> index + 1 */
+	size_t slot_count;                  /* power of two */
+	uint32_t *listing;                  /* room for `capacity` tids */
 	const struct registers **registers; /* per thread, for stacks_copy */
 	struct stacks *stacks;
 	/* results */
-	bool raised;              /* SCHED_FIFO was granted */
-	bool exec_seen;           /* another program now runs in the process: try again */
-	bool overflow;            /* more new threads than there was room for */
-	uint32_t restarted;       /* system calls begun again, see call_restart */
-	int refused_errno;        /* of the first thread that could not be attached */
-	int ended_by;             /* the signal that asked us to end, or 0 */
+	bool raised;               /* SCHED_FIFO was granted */
+	bool exec_seen;            /* another program now runs in the process: try again */
+	bool overflow;             /* more new threads than there was room for */
+	uint32_t restarted;        /* system calls begun again, see call_restart */
+	int refused_errno;         /* of the first thread that could not be attached */
+	int ended_by;              /* the signal that asked us to end, or 0 */
 	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */
 	uint64_t pac_code_mask;
 };

@@ -18,19 +18,19 @@
 
 struct capture_request {
 	uint32_t pid;
-	uint64_t timeout_ns;    /* for the threads to stop */
-	bool realtime;          /* try SCHED_FIFO, then nice, for the time of the stop */
-	bool rolling;           /* hold one thread after the other, each for itself */
-	uint64_t stack_limit;   /* bytes of one thread's stack */
-	uint64_t stack_total;   /* bytes of all of them */
-	const uint32_t *tids;   /* only these threads; NULL: all */
+	uint64_t timeout_ns;  /* for the threads to stop */
+	bool realtime;        /* try SCHED_FIFO, then nice, for the time of the stop */
+	bool rolling;         /* hold one thread after the other, each for itself */
+	uint64_t stack_limit; /* bytes of one thread's stack */
+	uint64_t stack_total; /* bytes of all of them */
+	const uint32_t *tids; /* only these threads; NULL: all */
 	size_t tid_count;
 };
 
 struct captured {
 	struct snapshot snapshot;
-	int *files;             /* per module: an open descriptor, or -1 */
-	const char **whys;      /* per module: why there is none */
+	int *files;        /* per module: an open descriptor, or -1 */
+	const char **whys; /* per module: why there is none */
 };
 
 /* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION, ERR_BUSY

@@ -16,25 +16,6 @@
 /* include/linux/sched.h; stable since 2.6.27, shown in stat's flags. */
 #define PF_KTHREAD 0x00200000
 
-bool process_open(struct process *process, uint32_t pid, struct err *e)
-{
-	char path[32];
-
-	*process = (struct process){.pid = pid, .dir = -1, .task = -1};
-	snprintf(path, sizeof path, "/proc/%u", pid);
-	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
-		return err_set(e, ERR_SYSTEM, "/proc is not mounted here: mount -t proc proc /proc");
-	if (process->dir < 0)
-		return err_set(e, ERR_NOT_FOUND, "no process with pid %u", pid);
-	process->task = openat(process->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process->task < 0) {
-		process_close(process);
-		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
-	}
-	return true;
-}
-
 void process_close(struct process *process)
 {
 	fd_close_scoped(&process->task);
@@ -171,6 +152,58 @@ size_t task_list(const struct process *process, uint32_t *tids, size_t max)
 		}
 	}
 	return count;
+}
+
+/* When the main thread is a zombie: the first thread that is not. */
+static void living_find(struct process *process)
+{
+	struct process_status status;
+	struct task_stat stat;
+	uint32_t tids[64];
+	size_t count;
+	char path[32];
+	int dir;
+
+	if (!process_status(process, &status, NULL) || status.state != 'Z' ||
+	    status.threads < 2)
+		return;
+	count = task_list(process, tids, sizeof tids / sizeof tids[0]);
+	if (count > sizeof tids / sizeof tids[0])
+		count = sizeof tids / sizeof tids[0];
+	for (size_t i = 0; i < count; i++) {
+		if (!task_stat(process, tids[i], &stat) || stat.state == 'Z' ||
+		    stat.state == 'X')
+			continue;
+		snprintf(path, sizeof path, "/proc/%u", tids[i]);
+		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir < 0)
+			continue;
+		close(process->dir);
+		process->dir = dir;
+		process->living = tids[i];
+		return;
+	}
+}
+
+bool process_open(struct process *process, uint32_t pid, struct err *e)
+{
+	char path[32];
+
+	*process = (struct process){.pid = pid, .living = pid, .dir = -1, .task = -1};
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
+		return err_set(e, ERR_SYSTEM,
+			       "/proc is not mounted here: mount -t proc proc /proc");
+	if (process->dir < 0)
+		return err_set(e, ERR_NOT_FOUND, "no process with pid %u", pid);
+	process->task = openat(process->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process->task < 0) {
+		process_close(process);
+		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
+	}
+	living_find(process);
+	return true;
 }
 
 uint32_t task_count(const struct process *process)

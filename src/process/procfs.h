@@ -13,7 +13,10 @@
 
 struct process {
 	uint32_t pid;
-	int dir;  /* /proc/PID */
+	/* A thread that still has the memory: pid, or another one when the main thread has ended
+	 * while others live (a zombie has neither maps nor memory). */
+	uint32_t living;
+	int dir;  /* /proc/LIVING */
 	int task; /* /proc/PID/task */
 };
 

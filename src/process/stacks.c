@@ -20,6 +20,8 @@
 #define UNKNOWN_PART (UINT64_C(64) << 10)
 /* Handlers interrupted by handlers on further alternate stacks. */
 #define STACK_SWITCHES_MAX 4
+/* Larger than any that is in use: Go takes 32 KiB, Rust and the JVM some pages. */
+#define ALTERNATE_STACK_MAX (UINT64_C(64) << 20)
 
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e)
@@ -105,7 +107,8 @@ static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t
  * for the same thread. */
 static bool is_planned(const struct stacks *stacks, uint32_t thread, uint64_t va)
 {
-	for (size_t i = stacks->count; i-- > 0 && stacks->count - i <= 2 * STACK_SWITCHES_MAX;) {
+	for (size_t i = stacks->count;
+	     i-- > 0 && stacks->count - i <= 2 * STACK_SWITCHES_MAX;) {
 		const struct stack_copy *copy = &stacks->copies[i];
 
 		if (copy->thread == thread && va >= copy->va && va - copy->va < copy->wanted)
@@ -162,7 +165,7 @@ static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint
 static void copies_read(struct stacks *stacks, size_t from, size_t to)
 {
 	struct iovec local[BATCH], remote[BATCH];
-	pid_t pid = (pid_t)stacks->snapshot->pid;
+	pid_t pid = (pid_t)stacks->tid;
 
 	while (from < to) {
 		size_t batch = to - from < BATCH ? to - from : BATCH;
@@ -216,26 +219,46 @@ static uint64_t word_at(const struct stack_copy *copy, uint64_t off)
 	return word;
 }
 
-/*
- * The stack pointer that a signal frame in this copy interrupted, when the handler runs on an
- * alternate stack; 0 when there is none. The frame is known by its uc_stack, {ss_sp, ss_flags,
- * ss_size}, where the kernel noted the alternate stack itself: it must hold the frame.
- */
-static uint64_t interrupted_sp(const struct arch *arch, const struct stack_copy *copy)
+static bool is_writable(const struct snapshot *snapshot, uint64_t va)
 {
+	const struct map *map = snapshot_map_at(snapshot, va);
+
+	return map && MAP_WRITABLE(map);
+}
+
+/* Is there a signal frame at `off` (where SP is at the trampoline)? It is known by its uc_stack,
+ * {ss_sp, ss_flags, ss_size}, where the kernel noted the alternate stack itself: that must be
+ * writable memory (perhaps of two mappings, .data and .bss) and hold the frame. */
+static bool is_signal_frame(const struct stacks *stacks, const struct stack_copy *copy,
+			    uint64_t off)
+{
+	uint64_t stack_off = off + stacks->snapshot->arch->sigframe_stack;
+	uint64_t base = word_at(copy, stack_off);
+	uint64_t flags = word_at(copy, stack_off + 8) & 0xffffffff;
+	uint64_t size = word_at(copy, stack_off + 16);
+
+	return flags <= 2 && size <= ALTERNATE_STACK_MAX && base <= copy->va + off &&
+	       copy->va + off - base < size && is_writable(stacks->snapshot, base) &&
+	       is_writable(stacks->snapshot, base + size - 1);
+}
+
+/* The stack pointer that a signal frame in this copy interrupted, when its handler runs on an
+ * alternate stack; 0 when there is none. Handlers that interrupt handlers on the same stack lead
+ * nowhere new. Frames are aligned to 16 on both architectures. */
+static uint64_t interrupted_sp(const struct stacks *stacks, const struct stack_copy *copy)
+{
+	const struct arch *arch = stacks->snapshot->arch;
 	uint64_t sp_off = arch->sigframe_registers;
-	uint64_t stack_off = arch->sigframe_stack;
 
 	for (size_t i = 0; i < arch->sigframe_words; i++)
 		if (arch->sigframe_slots[i] == arch->sp_slot)
 			sp_off += 8 * i;
-	for (uint64_t off = 0; off + sp_off + 8 <= copy->got; off += 8) {
-		uint64_t base = word_at(copy, off + stack_off);
-		uint64_t size = word_at(copy, off + stack_off + 16);
+	for (uint64_t off = -copy->va & 15; off + sp_off + 8 <= copy->got; off += 16) {
+		uint64_t sp = word_at(copy, off + sp_off);
 
-		if (base && base <= copy->va && copy->va + off - base < size &&
-		    (word_at(copy, off + stack_off + 8) & 0xffffffff) <= 2)
-			return word_at(copy, off + sp_off);
+		if (sp - copy->va >= copy->wanted && is_signal_frame(stacks, copy, off) &&
+		    is_writable(stacks->snapshot, sp))
+			return sp;
 	}
 	return 0;
 }
@@ -246,8 +269,7 @@ static bool is_alternate(const struct stacks *stacks, uint64_t sp, uint64_t bloc
 {
 	const struct map *map = snapshot_map_at(stacks->snapshot, sp);
 
-	return map && strcmp(map->path, "[stack]") != 0 &&
-	       !(block > sp && block < map->end);
+	return map && strcmp(map->path, "[stack]") != 0 && !(block > sp && block < map->end);
 }
 
 static void alternates_copy(struct stacks *stacks, const struct registers *const *registers,
@@ -263,7 +285,7 @@ static void alternates_copy(struct stacks *stacks, const struct registers *const
 			uint64_t sp = 0;
 
 			if (copy->got && is_alternate(stacks, copy->va + arch->red_zone, block))
-				sp = interrupted_sp(arch, copy);
+				sp = interrupted_sp(stacks, copy);
 			if (sp && !is_planned(stacks, copy->thread, sp))
 				stack_plan(stacks, copy->thread, sp, block);
 		}

@@ -13,20 +13,21 @@
 
 /* One stretch of memory wanted, and what came of it. */
 struct stack_copy {
-	uint32_t thread;   /* index of the thread it belongs to */
+	uint32_t thread; /* index of the thread it belongs to */
 	uint64_t va;
-	uint64_t wanted;   /* bytes from va to the end of the used stack */
-	bool guessed;      /* that end is only a guess: what is not there is not missing */
-	uint64_t got;      /* bytes that are there at `at` */
+	uint64_t wanted; /* bytes from va to the end of the used stack */
+	bool guessed;    /* that end is only a guess: what is not there is not missing */
+	uint64_t got;    /* bytes that are there at `at` */
 	uint8_t *at;
 };
 
 struct stacks {
 	const struct snapshot *snapshot; /* maps, arch */
+	uint32_t tid;                    /* a thread that is held: its memory is everyone's */
 	uint64_t limit, total;
 	struct stack_copy *copies;
 	size_t count, capacity;
-	uint8_t *buffer;                 /* `total` bytes reserved, the first part faulted in */
+	uint8_t *buffer; /* `total` bytes reserved, the first part faulted in */
 	uint64_t used;
 };
 

@@ -31,17 +31,18 @@ bool process_check(const struct process *process, const struct process_status *s
 	uint32_t pid = process->pid;
 
 	if (status->tgid && status->tgid != pid)
-		return err_set(e, ERR_UNSUPPORTED, "%u is a thread of process %u: use --pid %u", pid,
-			       status->tgid, status->tgid);
+		return err_set(e, ERR_UNSUPPORTED, "%u is a thread of process %u: use --pid %u",
+			       pid, status->tgid, status->tgid);
 	if (status->kernel_thread)
 		return err_set(e, ERR_UNSUPPORTED,
 			       "%u (%s) is a kernel thread: it has no user stack (try "
 			       "/proc/%u/stack)",
 			       pid, status->name, pid);
 	if ((status->state == 'Z' || status->state == 'X') && status->threads <= 1)
-		return err_set(e, ERR_NOT_FOUND,
-			       "process %u (%s) is a zombie: it has ended and waits for its parent",
-			       pid, status->name);
+		return err_set(
+			e, ERR_NOT_FOUND,
+			"process %u (%s) is a zombie: it has ended and waits for its parent",
+			pid, status->name);
 	if (status->tracer)
 		return tracer_explain(pid, status->tracer, e);
 	return true;
@@ -98,14 +99,16 @@ static bool owner_explain(uint32_t pid, uint32_t uid, struct err *e)
 static bool yama_explain(uint32_t pid, int scope, struct err *e)
 {
 	if (scope >= 3)
-		return err_set(e, ERR_PERMISSION,
-			       "process %u: Yama forbids all tracing (ptrace_scope is 3) until the "
-			       "next boot",
-			       pid);
-	return err_set(e, ERR_PERMISSION,
-		       "process %u: Yama restricts tracing (ptrace_scope is %d): run with sudo, or "
-		       "allow it with: echo 0 | sudo tee " YAMA,
-		       pid, scope);
+		return err_set(
+			e, ERR_PERMISSION,
+			"process %u: Yama forbids all tracing (ptrace_scope is 3) until the "
+			"next boot",
+			pid);
+	return err_set(
+		e, ERR_PERMISSION,
+		"process %u: Yama restricts tracing (ptrace_scope is %d): run with sudo, or "
+		"allow it with: echo 0 | sudo tee " YAMA,
+		pid, scope);
 }
 
 bool permission_explain(const struct process *process, const struct process_status *status,
@@ -120,10 +123,11 @@ bool permission_explain(const struct process *process, const struct process_stat
 	if (scope >= 3)
 		return yama_explain(pid, scope, e);
 	if (!capable && geteuid() == 0)
-		return err_set(e, ERR_PERMISSION,
-			       "process %u: root without CAP_SYS_PTRACE (a container?): start the "
-			       "container with --cap-add=SYS_PTRACE",
-			       pid);
+		return err_set(
+			e, ERR_PERMISSION,
+			"process %u: root without CAP_SYS_PTRACE (a container?): start the "
+			"container with --cap-add=SYS_PTRACE",
+			pid);
 	if (!capable && status->uid != geteuid())
 		return owner_explain(pid, status->uid, e);
 	if (!capable && is_undumpable(process, status->uid))
@@ -134,12 +138,14 @@ bool permission_explain(const struct process *process, const struct process_stat
 	if (!capable && scope > 0)
 		return yama_explain(pid, scope, e);
 	if (own_status("Seccomp", 10, 0) == 2)
-		return err_set(e, ERR_PERMISSION,
-			       "process %u: tracing is refused, and this shell runs under a seccomp "
-			       "filter (a container?): allow ptrace and process_vm_readv in it",
-			       pid);
-	return err_set(e, ERR_PERMISSION,
-		       "process %u: tracing is not permitted here (another user namespace, or a "
-		       "security module): run as root of the machine",
-		       pid);
+		return err_set(
+			e, ERR_PERMISSION,
+			"process %u: tracing is refused, and this shell runs under a seccomp "
+			"filter (a container?): allow ptrace and process_vm_readv in it",
+			pid);
+	return err_set(
+		e, ERR_PERMISSION,
+		"process %u: tracing is not permitted here (another user namespace, or a "
+		"security module): run as root of the machine",
+		pid);
 }

@@ -8,10 +8,13 @@
 
 #include "base/bytes.h"
 
-#define BYTES(...)                                                    \
-	(struct bytes)                                                \
-	{                                                             \
-		(const uint8_t[]){__VA_ARGS__}, sizeof(uint8_t[]){__VA_ARGS__} \
+#define BYTES(...)                                                \
+	(struct bytes)                                            \
+	{                                                         \
+		(const uint8_t[]){__VA_ARGS__}, sizeof(uint8_t[]) \
+		{                                                 \
+			__VA_ARGS__                               \
+		}                                                 \
 	}
 
 struct leb_case {
@@ -28,14 +31,14 @@ static void check_uleb(void **state)
 		{"one byte", BYTES(0x7f), false, 127},
 		{"two bytes", BYTES(0x80, 0x01), false, 128},
 		{"the standard's example", BYTES(0xb9, 0x64), false, 12857},
-		{"64 bits", BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), false,
-		 UINT64_MAX},
+		{"64 bits", BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01),
+		 false, UINT64_MAX},
 		{"padded with zeros", BYTES(0x81, 0x80, 0x80, 0x00), false, 1},
 		{"padded past 64 bits",
-		 BYTES(0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00), false,
-		 1},
-		{"a 65th bit", BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02),
-		 true, 0},
+		 BYTES(0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00),
+		 false, 1},
+		{"a 65th bit",
+		 BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02), true, 0},
 		{"no end", BYTES(0x80, 0x80), true, 0},
 	};
 
@@ -64,7 +67,8 @@ static void check_sleb(void **state)
 		{BYTES(0x80, 0x7f), -128},
 		{BYTES(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f), INT64_MIN},
 		{BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00), INT64_MAX},
-		{BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), -1},
+		{BYTES(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
+		 -1},
 	};
 
 	(void)state;
@@ -79,7 +83,8 @@ static void check_sleb(void **state)
 
 static void check_fixed(void **state)
 {
-	struct reader r = reader_over(BYTES(1, 2, 0, 3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0x80, 0xfe));
+	struct reader r =
+		reader_over(BYTES(1, 2, 0, 3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0x80, 0xfe));
 
 	(void)state;
 	assert_int_equal(read_u8(&r), 1);
@@ -166,8 +171,8 @@ static void check_err_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_uleb),	      cmocka_unit_test(check_sleb),
-		cmocka_unit_test(check_fixed),	      cmocka_unit_test(check_sticky),
+		cmocka_unit_test(check_uleb),          cmocka_unit_test(check_sleb),
+		cmocka_unit_test(check_fixed),         cmocka_unit_test(check_sticky),
 		cmocka_unit_test(check_lying_lengths), cmocka_unit_test(check_strings),
 		cmocka_unit_test(check_err_words),
 	};

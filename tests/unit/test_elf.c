@@ -27,7 +27,8 @@ struct file {
 
 #define NAMES "\0.note.id\0.symtab\0.strtab\0.shstrtab\0.zdebug_info"
 
-static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t off, uint64_t size, uint32_t link)
+static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t off, uint64_t size,
+			  uint32_t link)
 {
 	return (Elf64_Shdr){.sh_name = name,
 			    .sh_type = type,
@@ -40,7 +41,8 @@ static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t off, uint64_t s
 static struct file file_make(void)
 {
 	struct file f = {
-		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+				       EV_CURRENT},
 			   .e_type = ET_DYN,
 			   .e_machine = EM_AARCH64,
 			   .e_entry = 0x1234,
@@ -74,9 +76,12 @@ static struct file file_make(void)
 	};
 
 	f.sections[1] = section(1, SHT_NOTE, offsetof(struct file, note), 24, 0);
-	f.sections[2] = section(10, SHT_SYMTAB, offsetof(struct file, symbols), sizeof f.symbols, 3);
-	f.sections[3] = section(18, SHT_STRTAB, offsetof(struct file, strings), sizeof f.strings, 0);
-	f.sections[4] = section(26, SHT_STRTAB, offsetof(struct file, names), sizeof f.names, 0);
+	f.sections[2] =
+		section(10, SHT_SYMTAB, offsetof(struct file, symbols), sizeof f.symbols, 3);
+	f.sections[3] =
+		section(18, SHT_STRTAB, offsetof(struct file, strings), sizeof f.strings, 0);
+	f.sections[4] =
+		section(26, SHT_STRTAB, offsetof(struct file, names), sizeof f.names, 0);
 	f.sections[5] = section(36, SHT_NOBITS, 0, 1 << 30, 0);
 	return f;
 }
@@ -133,7 +138,8 @@ static void check_addresses(void **state)
 	assert_int_equal(elf_bytes_at(&elf, 0x10000).len, sizeof f);
 	assert_ptr_equal(elf_bytes_at(&elf, 0x10000 + 4).at, (const uint8_t *)&f + 4);
 	assert_int_equal(elf_bytes_at(&elf, 0xffff).len, 0);
-	assert_int_equal(elf_bytes_at(&elf, 0x10000 + sizeof f).len, 0); /* the zero-filled part */
+	assert_int_equal(elf_bytes_at(&elf, 0x10000 + sizeof f).len,
+			 0); /* the zero-filled part */
 	assert_non_null(elf_segment_at(&elf, 0x10000 + sizeof f));
 	assert_null(elf_segment_at(&elf, UINT64_MAX));
 	arena_free(&arena);

@@ -33,7 +33,8 @@ static void check_lines(void **state)
 
 	(void)state;
 	assert_int_equal(count, 6);
-	assert_true(maps[0].start == 0x400000 && maps[0].end == 0x452000 && maps[0].off == 0x1000);
+	assert_true(maps[0].start == 0x400000 && maps[0].end == 0x452000 &&
+		    maps[0].off == 0x1000);
 	assert_string_equal(maps[0].permissions, "r-xp");
 	assert_int_equal(maps[0].device_major, 8);
 	assert_int_equal(maps[0].device_minor, 2);
@@ -69,8 +70,9 @@ static void check_damage(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
-		char *text = arena_printf(&arena, "%s\n10000000-20000000 r-xp 0 08:02 7 /good\n",
-					  damaged[i]);
+		char *text =
+			arena_printf(&arena, "%s\n10000000-20000000 r-xp 0 08:02 7 /good\n",
+				     damaged[i]);
 		size_t count;
 		struct map *maps = parse(&arena, text, &count);
 

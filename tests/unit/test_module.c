@@ -66,7 +66,8 @@ static const struct layout layouts[] = {
 
 static int layout_file(const struct layout *layout)
 {
-	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+					 EV_CURRENT},
 			     .e_type = layout->type,
 			     .e_machine = EM_X86_64,
 			     .e_phoff = sizeof header,
@@ -144,6 +145,57 @@ static void check_bias(void **state)
 	}
 }
 
+/* Code replaced by anonymous memory between two mappings of its file stays the file's; other anonymous
+ * code does not become so. */
+static void check_remapped(void **state)
+{
+	struct arena arena = {0};
+	struct map maps[] = {
+		{.start = 0x555555554000,
+		 .end = 0x555555555000,
+		 .permissions = "r--p",
+		 .path = "/lib/x.so"},
+		{.start = 0x555555555000,
+		 .end = 0x555555556000,
+		 .permissions = "r-xp",
+		 .path = "",
+		 .module = -1},
+		{.start = 0x555555557000,
+		 .end = 0x555555558000,
+		 .off = 0x2000,
+		 .permissions = "rw-p",
+		 .path = "/lib/x.so"},
+		{.start = 0x555555559000,
+		 .end = 0x55555555a000,
+		 .permissions = "r-xp",
+		 .path = "",
+		 .module = -1},
+	};
+	struct snapshot_module record = {.path = "/lib/x.so"};
+	struct snapshot snapshot = {.arch = &arch_x86_64,
+				    .maps = maps,
+				    .map_count = sizeof maps / sizeof maps[0],
+				    .modules = &record,
+				    .module_count = 1};
+	const struct module_range *range;
+	const char *why = NULL;
+	int fd = layout_file(&layouts[0]);
+	struct modules modules;
+
+	(void)state;
+	modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+	range = module_range_at(&modules, 0x555555555123);
+	assert_non_null(range);
+	assert_true(range->bias == 0x555555554000 && range->executable);
+	assert_null(module_range_at(&modules, 0x555555559123));
+	maps[1].start = 0x555555556000; /* where the file has no code */
+	maps[1].end = 0x555555557000;
+	modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+	assert_null(module_range_at(&modules, 0x555555556123));
+	close(fd);
+	arena_free(&arena);
+}
+
 /* No file: the recorded bias is used, the reason stays. */
 static void check_no_file(void **state)
 {
@@ -153,8 +205,9 @@ static void check_no_file(void **state)
 			  .off = 0x1000,
 			  .permissions = "r-xp",
 			  .path = "/nowhere/x.so"};
-	struct snapshot_module record = {
-		.path = "/nowhere/x.so", .has_load_bias = true, .load_bias = 0x7f0000000000};
+	struct snapshot_module record = {.path = "/nowhere/x.so",
+					 .has_load_bias = true,
+					 .load_bias = 0x7f0000000000};
 	struct snapshot snapshot = {.arch = &arch_x86_64,
 				    .maps = &map,
 				    .map_count = 1,
@@ -177,7 +230,9 @@ static void check_refusals(void **state)
 	char path[64];
 	int fd = layout_file(&layouts[0]);
 	struct snapshot_module record = {.path = "/bin/x", .is_executable = true};
-	struct snapshot snapshot = {.arch = &arch_aarch64, .modules = &record, .module_count = 1};
+	struct snapshot snapshot = {.arch = &arch_aarch64,
+				    .modules = &record,
+				    .module_count = 1};
 	struct module_search search = {.executable = path};
 	struct modules modules;
 	struct err e = {0};
@@ -202,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check_bias),
+		cmocka_unit_test(check_remapped),
 		cmocka_unit_test(check_no_file),
 		cmocka_unit_test(check_refusals),
 	};
