@@ -107,26 +107,33 @@ static void set_process(struct setting *s)
 	s->snapshot.map_count = 2;
 }
 
-static void run_all_rows(struct module *module, struct arena *arena)
+/* All rows of the FDE that stands, and the first one by its address. */
+static void run_rows(const struct cfi_walk *walk, struct module *module, struct arena *arena)
 {
 	static struct program program;
-	struct cfi_walk walk;
 	struct row row;
 	bool over;
 
+	cfi_row_at(module, arena, walk->fde.ea, &row, NULL);
+	if (!program_begin(&program, walk->section, &walk->fde, NULL))
+		return;
+	while (program_next(&program, &row, &over, NULL))
+		if (row.return_reg >= ARCH_DWARF_REGS)
+			abort();
+}
+
+static void run_all_rows(struct module *module, struct arena *arena)
+{
+	struct cfi_walk walk;
+
 	for (size_t source = 0; cfi_walk_begin(&walk, module, arena, source); source++)
-		while (cfi_walk_next(&walk)) {
-			if (!program_begin(&program, walk.section, &walk.fde, NULL))
-				continue;
-			while (program_next(&program, &row, &over, NULL))
-				if (row.start < row.end)
-					cfi_row_at(module, arena, row.start, &row, NULL);
-		}
+		while (cfi_walk_next(&walk))
+			run_rows(&walk, module, arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct arena arena = {0};
+	static struct arena arena; /* kept: allocating anew would take most of the time */
 	struct setting s = {.snapshot.arch = &arch_x86_64};
 	struct bytes input = {data, size}, rest;
 	struct unwinder *unwinder;
@@ -145,6 +152,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unwind_thread(unwinder, &s.thread);
 	if (s.thread.stack.count == 0)
 		abort();
-	arena_free(&arena);
+	arena_reset(&arena);
 	return 0;
 }

@@ -132,7 +132,7 @@ def llvm_row(line, names):
     cfa = re.fullmatch(r"([A-Z0-9]+)([+-]\d+)?", match[2])
     cfa = f"{names[cfa[1].lower()]}{cfa[2] or '+0'}" if cfa else "exp"
     rules = {}
-    for rule in re.split(r", (?=[A-Z0-9]+=)", match[3] or ""):
+    for rule in re.split(r", (?=\w+=)", match[3] or ""):
         name, _, text = rule.partition("=")
         if name.lower() in names:
             rules[names[name.lower()]] = llvm_rule(text, names)
@@ -140,19 +140,20 @@ def llvm_row(line, names):
 
 
 def llvm_fdes(dwarfdump, path):
-    names, sections, fde = register_names(path), [], None
+    # It begins with .debug_frame, and Stacker with .eh_frame.
+    names, sections, fde = register_names(path), {".eh_frame": [], ".debug_frame": []}, None
     for line in subprocess.run([dwarfdump, "--eh-frame", path], check=True,
                                capture_output=True, text=True).stdout.splitlines():
-        if line.endswith("contents:"):
-            sections.append([])
+        if line.endswith(" contents:"):
+            section = sections[line.split()[0]]
         elif match := re.search(r" FDE cie=.* pc=([0-9a-f]+)\.\.\.([0-9a-f]+)", line):
             fde = Fde(int(match[1], 16), int(match[2], 16))
-            sections[-1].append(fde)
+            section.append(fde)
         elif " CIE" in line:
             fde = None
         elif fde and re.match(r"  0x[0-9a-f]+: CFA=", line):
             fde.add(*llvm_row(line, names))
-    return [section for section in sections if section]
+    return [section for section in sections.values() if section]
 
 
 def compare(mine, other):
