@@ -20,6 +20,9 @@ ifneq ($(filter clean distclean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 quote = '$(subst ','\'',$(1))'
+# Writes the text to the target, unless it is there already.
+keep  = @mkdir -p $(@D); printf '%s\n' $(call quote,$(1)) >$@.$$$$; \
+	if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -31,10 +34,10 @@ say  = @printf '  %-10s %s\n' '$(1)' '$(2)'
 #
 # amd64 and arm64 are what is shipped: static-pie on musl, by the same rules on either machine. san
 # is for developers: the machine's own C library and shared libraries, with the address and
-# undefined-behaviour sanitizers.
+# undefined-behaviour sanitizers. clang is compiled for its warnings.
 
 RELEASED := amd64 arm64
-FLAVOURS := $(RELEASED) san
+FLAVOURS := $(RELEASED) san clang
 
 ARCH_amd64 := x86_64
 ARCH_arm64 := aarch64
@@ -57,6 +60,13 @@ PROGRAM_san  := stacker
 CFLAGS_san   := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -isystem /usr/include/libiberty
 LDFLAGS_san  :=
+
+CC_clang       := clang
+BINUTILS_clang :=
+SETUP_clang    := san lint
+PROGRAM_clang  := stacker
+CFLAGS_clang   := -O1 -Wno-unknown-warning-option -isystem /usr/include/libiberty
+LDFLAGS_clang  :=
 
 CPPFLAGS := -Isrc -D_GNU_SOURCE -DSTACKER_VERSION='"$(VERSION)"'
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -81,7 +91,7 @@ all: $(RELEASED)
 
 ## Set-up
 
-.PHONY: setup $(FLAVOURS:%=setup-%) setup-test setup-lint
+.PHONY: setup setup-test setup-lint $(FLAVOURS:%=setup-%)
 setup:
 	@scripts/setup x86_64 aarch64
 setup-test:
@@ -93,39 +103,42 @@ $(FLAVOURS:%=setup-%): setup-%:
 
 ## Building
 
-# $(1) = flavour. The file `flags` changes when the compiler, a flag or the list of sources does,
-# and everything that depends on it is then made again.
+# $(1) = flavour. Two files change only when what they hold does, and then what depends on them is
+# made again: `flags` (compiler and options: everything) and `sources` (their list: what is linked).
 define flavour
-.PHONY: objects-$(1)
+.PHONY: objects-$(1) unit-objects-$(1)
 objects-$(1): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o)
+unit-objects-$(1): $(patsubst %.c,$(BUILD)/$(1)/obj/%.o,$(UNIT_HELPERS) $(UNIT_PURE))
 
-FLAGS_$(1) = $$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(WERROR) \
-	     $$(LDFLAGS_$(1)) $$(LDLIBS) $$(SOURCES) $$(UNIT_HELPERS)
 $(BUILD)/$(1)/flags: FORCE
-	@mkdir -p $$(@D)
-	@printf '%s\n' $$(call quote,$$(FLAGS_$(1))) >$$@.now
-	@cmp -s $$@.now $$@ || cp $$@.now $$@
+	$$(call keep,$$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(WERROR) \
+		$$(LDFLAGS_$(1)) $$(LDLIBS))
+$(BUILD)/$(1)/sources: FORCE
+	$$(call keep,$$(SOURCES) $$(UNIT_HELPERS))
 
 $(BUILD)/$(1)/obj/%.o: %.c $(BUILD)/$(1)/flags | setup-$(1)
 	$$(call say,CC $(1),$$<)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(WERROR) -MMD -MP -c $$< -o $$@
+	$$(Q)$$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(EXTRA) $$(WERROR) \
+		-MMD -MP -c $$< -o $$@
 
-$(BUILD)/$(1)/$(PROGRAM_$(1)): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o)
+$(BUILD)/$(1)/$(PROGRAM_$(1)): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o) $(BUILD)/$(1)/sources
 	$$(call say,LINK $(1),$$@)
-	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS)
+	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$(filter %.o,$$^) $$(LDLIBS)
 
 # The unit tests: all of src but main(), tests/unit/test_*.c with the helpers beside them.
+$(UNIT_SOURCES:%.c=$(BUILD)/$(1)/obj/%.o): private EXTRA := -Wno-unused-parameter
 $(UNIT_SOURCES:%.c=$(BUILD)/$(1)/obj/%.o): | setup-test
 
-$(BUILD)/$(1)/libstacker.a: $(CORE:%.c=$(BUILD)/$(1)/obj/%.o)
+$(BUILD)/$(1)/libstacker.a: $(CORE:%.c=$(BUILD)/$(1)/obj/%.o) $(BUILD)/$(1)/sources
 	@rm -f $$@
-	$$(Q)$$(BINUTILS_$(1))ar rcsD $$@ $$^
+	$$(Q)$$(BINUTILS_$(1))ar rcsD $$@ $$(filter %.o,$$^)
 
 $(BUILD)/$(1)/test_%: $(BUILD)/$(1)/obj/tests/unit/test_%.o \
 		$(UNIT_HELPERS:%.c=$(BUILD)/$(1)/obj/%.o) $(BUILD)/$(1)/libstacker.a
 	$$(call say,LINK $(1),$$@)
-	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$^ -lcmocka $$(LDLIBS)
+	$$(Q)$$(CC_$(1)) $$(CFLAGS_$(1)) $$(LDFLAGS_$(1)) -o $$@ $$(filter %.o %.a,$$^) \
+		-lcmocka $$(LDLIBS)
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
@@ -171,12 +184,19 @@ test:
 	+@$(MAKE) --no-print-directory unit
 	+@$(MAKE) --no-print-directory unit-arm64
 	+@$(MAKE) --no-print-directory pytest
+	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
+
+include $(wildcard mk/arm64.mk)
 
 lint: | setup-lint
 	+@scripts/lint
 
+.PHONY: format
+format: | setup-lint
+	$(Q)clang-format-14 -i $(sort $(shell find src tests demo -name '*.[ch]'))
+
 demo: $(HOST)
-	@scripts/demo $(DIST)/stacker-$(HOST)
+	@scripts/demo $(DIST)/stacker-$(HOST) $(BUILD)/demo
 
 ## Installing
 
@@ -218,6 +238,7 @@ help:
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
 	'make lint         warnings of two compilers, formatting, clang-tidy, layers, scripts' \
+	'make format       clang-format on all C sources' \
 	'make san          $(BUILD)/san/stacker: native, with the address and undefined sanitizers' \
 	'make check        verify that every binary in $(DIST)/ is static' \
 	'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)   make uninstall' \
