@@ -20,7 +20,10 @@ PACKAGE_lzma    := xz-utils
 PACKAGE_iberty  := libiberty
 PACKAGE_cmocka  := cmocka
 
-RECIPE := $(shell cat scripts/build-library scripts/musl-gcc scripts/musl.specs | sha256sum | cut -c1-12)
+hash = $(shell cat $(1) | sha256sum | cut -c1-12)
+STAMP_musl := .musl-$(call hash,scripts/build-musl)
+RECIPE     := $(call hash,scripts/build-library scripts/musl-gcc mk/musl.specs)
+$(foreach l,$(LIBRARIES),$(eval STAMP_$(l) := .$(l)-$(RECIPE)))
 
 .PHONY: $(ARCHES)
 .DELETE_ON_ERROR:
@@ -31,21 +34,30 @@ $(DEPS)/src/%/.fetched:
 	@scripts/quietly $(LOG)/fetch-$*.log "fetching   $*" scripts/fetch-source $* $(@D)
 	@touch $@
 
-# $(1) = library, $(2) = architecture. (musl for the machine itself comes compiled: no source.)
+# musl of the machine's own architecture needs no source.
+define musl
+$(DEPS)/$(1)/$(STAMP_musl): $(if $(filter $(HOST_ARCH),$(1)),,$(DEPS)/src/$(PACKAGE_musl)/.fetched)
+	@rm -f $(DEPS)/$(1)/.musl-*
+	+@scripts/quietly $(LOG)/musl-$(1).log "building   musl for $(1)" \
+		scripts/build-musl $(1) $(DEPS)/src/$(PACKAGE_musl) $(DEPS)/$(1) $(DEPS)/work/musl-$(1)
+	@rm -rf $(DEPS)/work/musl-$(1)
+	@touch $$@
+endef
+
+# $(1) = library, $(2) = architecture
 define library
-$(DEPS)/$(2)/.$(1)-$(RECIPE): $(if $(filter musl-$(HOST_ARCH),$(1)-$(2)),,$(DEPS)/src/$(PACKAGE_$(1))/.fetched)
+$(DEPS)/$(2)/$(STAMP_$(1)): $(DEPS)/src/$(PACKAGE_$(1))/.fetched $(DEPS)/$(2)/$(STAMP_musl)
 	@rm -f $(DEPS)/$(2)/.$(1)-*
-	+@scripts/quietly $(LOG)/$(1)-$(2).log "building   $(1) for $(2)" \
-		scripts/build-library $(1) $(2) $(DEPS)/src/$(PACKAGE_$(1)) $(DEPS)/$(2) $(DEPS)/work/$(1)-$(2)
+	@scripts/quietly $(LOG)/$(1)-$(2).log "building   $(1) for $(2)" \
+		scripts/build-library $(1) $(2) $$(<D) $(DEPS)/$(2) $(DEPS)/work/$(1)-$(2)
 	@rm -rf $(DEPS)/work/$(1)-$(2)
 	@touch $$@
 endef
 
-# All the others are compiled against musl.
 define architecture
-$(1): $(foreach l,musl $(LIBRARIES),$(DEPS)/$(1)/.$(l)-$(RECIPE)) ; @:
-$(LIBRARIES:%=$(DEPS)/$(1)/.%-$(RECIPE)): $(DEPS)/$(1)/.musl-$(RECIPE)
+$(1): $(foreach l,musl $(LIBRARIES),$(DEPS)/$(1)/$(STAMP_$(l)))
+$(call musl,$(1))
 endef
 
 $(foreach a,$(ARCHES),$(eval $(call architecture,$(a))))
-$(foreach a,$(ARCHES),$(foreach l,musl $(LIBRARIES),$(eval $(call library,$(l),$(a)))))
+$(foreach a,$(ARCHES),$(foreach l,$(LIBRARIES),$(eval $(call library,$(l),$(a)))))
