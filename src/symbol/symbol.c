@@ -10,6 +10,7 @@
 
 #include "dwarf/dwarf.h"
 #include "elf/debugfile.h"
+#include "symbol/gopclntab.h"
 #include "symbol/names.h"
 #include "symbol/symtab.h"
 
@@ -26,6 +27,7 @@ struct module_symbols {
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
 	struct dwarf *dwarf;   /* or NULL */
 	struct symtab *symtab;
+	struct gopclntab *go; /* or NULL */
 	struct debugfiles files;
 	struct dwarf_companions companions;
 	struct err embedded_problem;
@@ -84,6 +86,7 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 	}
 	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
+	m->go = gopclntab_open(arena, module->elf);
 	m->symtab =
 		symtab_new(arena, &(struct symtab_sources){
 					  .module = module->elf,
@@ -221,6 +224,20 @@ static void answer_by_table(struct symbolizer *s, const struct symtab_symbol *sy
 		to->frames->file = symbol->file;
 }
 
+static void answer_by_go(struct symbolizer *s, const struct go_place *place,
+			 struct symbol_answer *to)
+{
+	to->frames = arena_new(s->arena, struct symbol_frame);
+	to->frame_count = 1;
+	*to->frames = (struct symbol_frame){
+		.function = place->function,
+		.function_ea = place->function_ea,
+		.has_function_ea = true,
+		.file = place->file,
+		.line = place->line,
+	};
+}
+
 /* The start of the section that holds `ea`; 0 where sections are not known. */
 static uint64_t section_start(const struct elf *elf, uint64_t ea)
 {
@@ -247,9 +264,12 @@ static void answer(struct symbolizer *s, struct module_symbols *m,
 {
 	struct symtab_symbol found;
 	const struct symtab_symbol *symbol = symbol_of(s, m, to->ea, &found) ? &found : NULL;
+	struct go_place place;
 
 	if (dwarf->frame_count)
 		answer_by_dwarf(s, m, dwarf, symbol, to);
+	else if (m->go && gopclntab_find(m->go, to->ea, &place))
+		answer_by_go(s, &place, to);
 	else if (symbol)
 		answer_by_table(s, symbol, to);
 }
@@ -322,5 +342,5 @@ const char *symbolizer_note(struct symbolizer *s, const struct module *module)
 		return problem;
 	if (m->embedded_problem.kind)
 		return m->embedded_problem.text;
-	return m->dwarf ? NULL : no_debug_information(s, module);
+	return m->dwarf || m->go ? NULL : no_debug_information(s, module);
 }
