@@ -11,6 +11,8 @@
 
 #include <elf.h>
 
+#include "arch/aarch64_code.h"
+
 enum { SP = 31, PC = 32, PSTATE = 33, SLOTS = 34 };
 
 /* clang-format off */
@@ -154,5 +156,7 @@ const struct arch arch_aarch64 = {
 	.exit_count = sizeof exits / sizeof exits[0],
 	.return_address = return_address,
 	.direct_call = direct_call,
+	.frame_by_code = aarch64_frame_by_code,
+	.is_after_call = aarch64_is_after_call,
 	.strip_pointer = strip_pointer,
 };

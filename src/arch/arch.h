@@ -51,6 +51,28 @@ struct arch_ra {
 	uint32_t sp_offset;
 };
 
+/* An address at a distance from SP, or from the frame pointer, as they are at a pc. */
+struct arch_place {
+	bool from_fp;
+	int64_t offset;
+};
+
+struct arch_saved {
+	int8_t dwarf;
+	struct arch_place place;
+};
+
+/* What a function will give back when it returns, and where all that is while it runs. Registers that
+ * are not listed are still the caller's. */
+#define ARCH_FRAME_SAVED_MAX 16
+struct arch_frame {
+	struct arch_place sp; /* the caller's SP itself, not where it is saved */
+	bool ra_in_lr;
+	struct arch_place ra; /* unless in LR */
+	uint8_t saved_count;
+	struct arch_saved saved[ARCH_FRAME_SAVED_MAX];
+};
+
 /* A blocking system call that returns EINTR when its thread is merely stopped by a tracer, and that
  * may be begun again when it had no time limit (see process/hold.c). */
 struct arch_restartable {
@@ -100,6 +122,12 @@ struct arch {
 	/* The target of the direct call that returns to text[at], as a distance from there; false when
 	 * the instruction before is no direct call. */
 	bool (*direct_call)(struct bytes text, size_t at, int64_t *target);
+	/* The frame of the function at text[at], told by running its code forward to its return; `called`:
+	 * pc is a return address. False when that leads nowhere. NULL: cannot be told. */
+	bool (*frame_by_code)(struct bytes text, size_t at, bool called,
+			      struct arch_frame *out);
+	/* Whether the instruction before text[at] is a call of any kind. */
+	bool (*is_after_call)(struct bytes text, size_t at);
 	/* A code pointer as it points, without pointer-authentication bits (`mask` from the kernel's
 	 * NT_ARM_PAC_MASK; 0: unknown, a default for 48-bit user addresses is used). */
 	uint64_t (*strip_pointer)(uint64_t va, uint64_t mask);

@@ -177,11 +177,108 @@ static bool step_exact(struct stepper *stepper, struct cursor *cursor, struct en
 	       return_from_lr(stepper, cursor, ending);
 }
 
+/* --- What the code itself will do until it returns --- */
+
+static bool place_va(const struct stepper *stepper, const struct cursor *cursor,
+		     struct arch_place place, uint64_t *va)
+{
+	const struct arch *arch = stepper->arch;
+	uint8_t base = (uint8_t)(place.from_fp ? arch->dwarf_fp : arch->dwarf_sp);
+
+	*va = cursor->registers.at[base] + (uint64_t)place.offset;
+	return register_known(&cursor->registers, base);
+}
+
+static bool place_value(struct stepper *stepper, const struct cursor *cursor,
+			struct arch_place place, uint64_t *value, struct ending *ending)
+{
+	uint64_t va;
+
+	return place_va(stepper, cursor, place, &va) &&
+	       memory_u64(&stepper->memory, va, value, ending);
+}
+
+static bool return_address_of(struct stepper *stepper, const struct cursor *cursor,
+			      const struct arch_frame *frame, uint64_t *ra,
+			      struct ending *ending)
+{
+	uint64_t lr = (uint64_t)stepper->arch->dwarf_lr;
+
+	if (!frame->ra_in_lr)
+		return place_value(stepper, cursor, frame->ra, ra, ending);
+	*ra = cursor->registers.at[lr];
+	return register_known(&cursor->registers, lr);
+}
+
+/* A return address comes after a call, or it was made up: 0 by what starts a thread, a trampoline by
+ * the kernel. That tells a frame that is one from what such a run may lead to in code that does not
+ * keep the rules. */
+static bool was_made_by_call(const struct stepper *stepper, uint64_t ra)
+{
+	uint64_t va = stepper->arch->strip_pointer(ra, stepper->pac_mask);
+	struct plan plan;
+	struct bytes text;
+	size_t at;
+
+	if (va == 0)
+		return true;
+	text = memory_text(&stepper->memory, va, &at);
+	if (text.len && stepper->arch->is_after_call(text, at))
+		return true;
+	plan_make(stepper->planner, va, PC_RETURN, &plan);
+	return plan.is_entered || (!text.len && plan.kind != PLAN_NOT_CODE);
+}
+
+static void restore_frame(struct stepper *stepper, struct cursor *cursor,
+			  const struct arch_frame *frame, uint64_t sp)
+{
+	struct frame_registers registers = cursor->registers;
+	struct ending ignored;
+	uint64_t value;
+
+	for (unsigned i = 0; i < frame->saved_count; i++) {
+		uint8_t reg = (uint8_t)frame->saved[i].dwarf;
+
+		if (place_value(stepper, cursor, frame->saved[i].place, &value, &ignored))
+			set_register(&registers, reg, value);
+		else
+			registers.known &= ~(UINT64_C(1) << reg);
+	}
+	set_register(&registers, (uint8_t)stepper->arch->dwarf_sp, sp);
+	cursor->registers = registers;
+	cursor->at = sp;
+}
+
+static bool step_by_code(struct stepper *stepper, struct cursor *cursor, struct ending *ending)
+{
+	const struct arch *arch = stepper->arch;
+	struct arch_frame frame;
+	uint64_t sp, ra;
+	size_t at;
+	struct bytes text = memory_text(&stepper->memory, cursor->pc, &at);
+
+	if (!text.len || !arch->frame_by_code ||
+	    !arch->frame_by_code(text, at, cursor->kind == PC_RETURN, &frame) ||
+	    !place_va(stepper, cursor, frame.sp, &sp) ||
+	    !return_address_of(stepper, cursor, &frame, &ra, ending) ||
+	    !was_made_by_call(stepper, ra))
+		return false;
+	restore_frame(stepper, cursor, &frame, sp);
+	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_SCAN);
+	return true;
+}
+
 bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,
 		      struct ending *ending)
 {
 	if (plan->kind == PLAN_NOT_CODE)
 		return return_from_leaf(stepper, cursor, 0, ending);
+	end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	if (step_by_code(stepper, cursor, ending))
+		return true;
+	/* Another way would only miss the frames between. */
+	if (ending->stop == STOP_NOT_CAPTURED)
+		return false;
 	if (cursor->kind == PC_EXACT)
 		return step_exact(stepper, cursor, ending);
 	return return_from_record(stepper, cursor, ending);

@@ -1,0 +1,369 @@
+/*
+ * arch/aarch64_code: where a function's caller is, told by its own code.
+ *
+ * Code without call frame information (musl, assembler) still gives its frame back before it returns.
+ * So the code is run forward from the pc to `ret`, with nothing but SP, the frame pointer and where
+ * registers are loaded from being followed: what has become of SP then is the caller's, and x30 and
+ * the callee-saved registers come from where they were loaded. Calls leave all that as it was, and
+ * every way to a return gives back the same frame, so that any will do: of a conditional branch first
+ * the way straight on, then the other one if that leads nowhere (into a call that does not return).
+ *
+ * Instructions: Arm Architecture Reference Manual, C4.1 and C6.2. What is not recognized has no part
+ * in this: it does not touch SP, and if it loads a register, the old value is loaded later.
+ */
+#include "arch/aarch64_code.h"
+
+enum { FP = 29, LR = 30, SP = 31 };
+
+/* Of one search: code that is run in all, branches, and branches whose other way is still open. Most
+ * functions need a few dozen instructions; the worst one of musl a few hundred. */
+#define INSTRUCTIONS_MAX 4096
+#define BRANCHES_MAX 128
+#define OPEN_MAX 32
+
+/* What is known of SP or FP: as it is at the pc, plus an offset. */
+enum base { BASE_NONE, BASE_SP, BASE_FP };
+
+struct value {
+	enum base base;
+	int64_t offset;
+};
+
+/* One way through the code. */
+struct way {
+	size_t at;
+	struct value sp, fp;
+	bool lr_lost;    /* by a call, and not loaded since */
+	uint32_t loaded; /* bit n: xn was loaded from `from` */
+	struct value from[SP - ARCH_AARCH64_FIRST_SAVED];
+};
+
+struct search {
+	struct bytes text;
+	bool called;
+	unsigned instructions;
+	size_t seen[BRANCHES_MAX];
+	size_t seen_count;
+	struct way open[OPEN_MAX];
+	size_t open_count;
+};
+
+enum went { WENT_ON, WENT_BACK, WENT_ASTRAY };
+
+static uint32_t field(uint32_t code, unsigned low, unsigned width)
+{
+	return code >> low & ((UINT32_C(1) << width) - 1);
+}
+
+static int64_t signed_field(uint32_t code, unsigned low, unsigned width)
+{
+	int64_t value = field(code, low, width);
+
+	return value < INT64_C(1) << (width - 1) ? value : value - (INT64_C(1) << width);
+}
+
+/* --- SP and FP --- */
+
+static struct value *tracked(struct way *way, uint32_t reg)
+{
+	return reg == SP ? &way->sp : reg == FP ? &way->fp : NULL;
+}
+
+static struct value moved(struct value value, int64_t distance)
+{
+	value.offset += distance;
+	return value;
+}
+
+/* add, sub with an immediate; `mov` to and from SP is one. */
+static enum went add_immediate(struct search *search, struct way *way, uint32_t code)
+{
+	struct value *to = tracked(way, field(code, 0, 5));
+	const struct value *from = tracked(way, field(code, 5, 5));
+	int64_t distance = (int64_t)field(code, 10, 12) << (field(code, 22, 1) ? 12 : 0);
+
+	(void)search;
+	if (to && from)
+		*to = moved(*from, field(code, 30, 1) ? -distance : distance);
+	else if (to)
+		to->base = BASE_NONE;
+	return WENT_ON;
+}
+
+/* Alignment, frames of variable size. What sets flags writes no SP: 31 is the zero register there. */
+static enum went compute(struct search *search, struct way *way, uint32_t code)
+{
+	struct value *to = tracked(way, field(code, 0, 5));
+
+	(void)search;
+	if (to && !(to == &way->sp && field(code, 29, 1)))
+		to->base = BASE_NONE;
+	return WENT_ON;
+}
+
+/* mov between registers: 31 is no SP here. x30 from elsewhere: nobody knows. */
+static enum went move_register(struct search *search, struct way *way, uint32_t code)
+{
+	uint32_t to = field(code, 0, 5);
+
+	(void)search;
+	if (to == FP)
+		way->fp.base = BASE_NONE;
+	return to == LR ? WENT_ASTRAY : WENT_ON;
+}
+
+/* --- Loads and stores --- */
+
+/* What lies below SP as it is at the pc is written after the pc: the register's own value. Registers
+ * that are loaded from elsewhere than the stack are lost. */
+static void load(const struct search *search, struct way *way, uint32_t reg, struct value from)
+{
+	uint32_t bit = UINT32_C(1) << reg;
+	bool own = from.base == BASE_SP && from.offset < 0;
+
+	if (reg < ARCH_AARCH64_FIRST_SAVED || reg > LR)
+		return;
+	way->loaded = own ? way->loaded & ~bit : way->loaded | bit;
+	way->from[reg - ARCH_AARCH64_FIRST_SAVED] = from;
+	if (reg == LR)
+		way->lr_lost = from.base == BASE_NONE || (own && search->called);
+	if (reg == FP)
+		way->fp = own ? (struct value){BASE_FP, 0} : (struct value){BASE_NONE, 0};
+}
+
+/* The address of an access and what it leaves in its base register; `index` as the instructions have
+ * it: 1 the offset is added after, 3 before, else not at all. */
+static struct value access(struct way *way, uint32_t base_reg, uint32_t index, int64_t offset)
+{
+	struct value *base = tracked(way, base_reg);
+	struct value address = {BASE_NONE, 0};
+
+	if (!base)
+		return address;
+	address = index == 1 ? *base : moved(*base, offset);
+	if (index == 1 || index == 3)
+		*base = moved(*base, offset);
+	return address;
+}
+
+/* ldp, stp of general and of vector registers. */
+static enum went pair(struct search *search, struct way *way, uint32_t code)
+{
+	uint32_t size = field(code, 30, 2), vector = field(code, 26, 1);
+	int64_t scale = vector ? INT64_C(4) << size : size == 2 ? 8 : 4;
+	struct value address = access(way, field(code, 5, 5), field(code, 23, 2),
+				      signed_field(code, 15, 7) * scale);
+
+	if (!vector && size == 2 && field(code, 22, 1)) {
+		load(search, way, field(code, 0, 5), address);
+		load(search, way, field(code, 10, 5), moved(address, 8));
+	}
+	return WENT_ON;
+}
+
+/* ldr, str: size 3, no vector and opc 1 is a load of an x register. */
+static bool is_load(uint32_t code)
+{
+	return field(code, 30, 2) == 3 && !field(code, 26, 1) && field(code, 22, 2) == 1;
+}
+
+static enum went single_indexed(struct search *search, struct way *way, uint32_t code)
+{
+	struct value address =
+		access(way, field(code, 5, 5), field(code, 10, 2), signed_field(code, 12, 9));
+
+	if (is_load(code))
+		load(search, way, field(code, 0, 5), address);
+	return WENT_ON;
+}
+
+static enum went single_offset(struct search *search, struct way *way, uint32_t code)
+{
+	struct value address = access(way, field(code, 5, 5), 2,
+				      (int64_t)field(code, 10, 12) << field(code, 30, 2));
+
+	if (is_load(code))
+		load(search, way, field(code, 0, 5), address);
+	return WENT_ON;
+}
+
+/* --- Branches --- */
+
+/* False when this branch was come by before: the way is the same from there. */
+static bool is_new(struct search *search, size_t at)
+{
+	for (size_t i = 0; i < search->seen_count; i++)
+		if (search->seen[i] == at)
+			return false;
+	if (search->seen_count == BRANCHES_MAX)
+		return false;
+	search->seen[search->seen_count++] = at;
+	return true;
+}
+
+/* `at` is behind the branch. Outside the text it leads nowhere: no code can be read there. */
+static size_t target(const struct way *way, int64_t words)
+{
+	return way->at - 4 + (size_t)(4 * words);
+}
+
+static enum went branch(struct search *search, struct way *way, uint32_t code)
+{
+	if (!is_new(search, way->at))
+		return WENT_ASTRAY;
+	way->at = target(way, signed_field(code, 0, 26));
+	return WENT_ON;
+}
+
+static enum went branch_if(struct search *search, struct way *way, int64_t words)
+{
+	if (!is_new(search, way->at))
+		return WENT_ASTRAY;
+	if (search->open_count < OPEN_MAX) {
+		struct way *other = &search->open[search->open_count++];
+
+		*other = *way;
+		other->at = target(way, words);
+	}
+	return WENT_ON;
+}
+
+static enum went branch_if_19(struct search *search, struct way *way, uint32_t code)
+{
+	return branch_if(search, way, signed_field(code, 5, 19));
+}
+
+static enum went branch_if_14(struct search *search, struct way *way, uint32_t code)
+{
+	return branch_if(search, way, signed_field(code, 5, 14));
+}
+
+static enum went call(struct search *search, struct way *way, uint32_t code)
+{
+	(void)search, (void)code;
+	way->lr_lost = true;
+	way->loaded &= ~(UINT32_C(1) << LR);
+	return WENT_ON;
+}
+
+static enum went go_back(struct search *search, struct way *way, uint32_t code)
+{
+	(void)search, (void)code;
+	return way->lr_lost || way->sp.base == BASE_NONE ? WENT_ASTRAY : WENT_BACK;
+}
+
+static enum went go_astray(struct search *search, struct way *way, uint32_t code)
+{
+	(void)search, (void)way, (void)code;
+	return WENT_ASTRAY;
+}
+
+/* --- The run --- */
+
+/* clang-format off */
+static const struct instruction {
+	uint32_t mask, value;
+	enum went (*run)(struct search *search, struct way *way, uint32_t code);
+} instructions[] = {
+	{0x3a000000, 0x28000000, pair},
+	{0x3b000000, 0x39000000, single_offset},
+	{0x3b200000, 0x38000000, single_indexed},
+	{0xbf800000, 0x91000000, add_immediate},
+	{0xffffffff, 0xd65f03c0, go_back},       /* ret */
+	{0xfffffbff, 0xd65f0bff, go_back},       /* retaa, retab */
+	{0xfc000000, 0x94000000, call},          /* bl */
+	{0xfffffc1f, 0xd63f0000, call},          /* blr */
+	{0xfefff800, 0xd63f0800, call},          /* blraa and its kin */
+	{0xfc000000, 0x14000000, branch},
+	{0xff000000, 0x54000000, branch_if_19},  /* b.cond */
+	{0x7e000000, 0x34000000, branch_if_19},  /* cbz, cbnz */
+	{0x7e000000, 0x36000000, branch_if_14},  /* tbz, tbnz */
+	{0xfe000000, 0xd6000000, go_astray},     /* br, eret ...: a table of targets, or a tail call */
+	{0xffff0000, 0x00000000, go_astray},     /* udf, padding */
+	{0xffe0001f, 0xd4200000, go_astray},     /* brk */
+	{0xffe0ffe0, 0xaa0003e0, move_register},
+	{0x1f800000, 0x12000000, compute},       /* and, orr, eor with an immediate */
+	{0x1fe00000, 0x0b200000, compute},       /* add, sub with an extended register */
+};
+/* clang-format on */
+
+static enum went run_one(struct search *search, struct way *way)
+{
+	struct reader r = reader_at(search->text, way->at);
+	uint32_t code = read_u32(&r);
+
+	if (reader_failed(&r) || way->at % 4 || search->instructions++ == INSTRUCTIONS_MAX)
+		return WENT_ASTRAY;
+	way->at += 4;
+	for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
+		if ((code & instructions[i].mask) == instructions[i].value)
+			return instructions[i].run(search, way, code);
+	return WENT_ON;
+}
+
+static bool run_to_return(struct search *search, struct way *way)
+{
+	enum went went;
+
+	do {
+		went = run_one(search, way);
+	} while (went == WENT_ON);
+	return went == WENT_BACK;
+}
+
+static struct arch_place place_of(struct value value)
+{
+	return (struct arch_place){value.base == BASE_FP, value.offset};
+}
+
+static void frame_of_way(const struct way *way, struct arch_frame *out)
+{
+	*out = (struct arch_frame){.sp = place_of(way->sp), .ra_in_lr = true};
+	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg <= LR; reg++) {
+		struct arch_place from = place_of(way->from[reg - ARCH_AARCH64_FIRST_SAVED]);
+
+		if (!(way->loaded >> reg & 1) ||
+		    way->from[reg - ARCH_AARCH64_FIRST_SAVED].base == BASE_NONE)
+			continue;
+		if (reg == LR) {
+			out->ra_in_lr = false;
+			out->ra = from;
+		} else {
+			out->saved[out->saved_count++] = (struct arch_saved){(int8_t)reg, from};
+		}
+	}
+}
+
+bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
+{
+	struct search search = {.text = text, .called = called};
+	struct way way = {
+		.at = at,
+		.sp = {BASE_SP, 0},
+		.fp = {BASE_FP, 0},
+		.lr_lost = called,
+	};
+
+	while (!run_to_return(&search, &way)) {
+		if (search.open_count == 0)
+			return false;
+		way = search.open[--search.open_count];
+	}
+	frame_of_way(&way, out);
+	return true;
+}
+
+bool aarch64_is_after_call(struct bytes text, size_t at)
+{
+	struct reader r;
+	uint32_t code;
+
+	if (at < 4 || at > text.len)
+		return false;
+	r = reader_at(text, at - 4);
+	code = read_u32(&r);
+	for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
+		if ((code & instructions[i].mask) == instructions[i].value)
+			return instructions[i].run == call;
+	return false;
+}

@@ -1,0 +1,16 @@
+/*
+ * arch/aarch64_code: the part of arch_aarch64 that reads instructions to find a caller.
+ */
+#ifndef STACKER_ARCH_AARCH64_CODE_H
+#define STACKER_ARCH_AARCH64_CODE_H
+
+#include "arch/arch.h"
+
+/* x19 to x28 are callee-saved, x29 and x30 saved too (AAPCS64, 6.1.1). */
+#define ARCH_AARCH64_FIRST_SAVED 19
+
+/* See struct arch. */
+bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out);
+bool aarch64_is_after_call(struct bytes text, size_t at);
+
+#endif
