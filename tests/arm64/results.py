@@ -1,14 +1,15 @@
-"""The results of the virtual machine, case by case (tests/arm64/guest/run says what is there)."""
+"""What came out of the virtual machine, case by case (tests/arm64/guest/run says what is there)."""
+import functools
 import json
 import os
 import pathlib
-import re
 
+import program
 import pytest
 import truth
 
-FOLDER = os.environ.get("ARM64_RESULTS")
 HERE = pathlib.Path(__file__).parent
+TESTS = pathlib.Path(os.environ["ARM64_TESTS"]) if "ARM64_TESTS" in os.environ else None
 SAMPLES = 6
 
 # aarch64's clone is called thread_start behind the system call.
@@ -17,12 +18,12 @@ truth.ENDS |= {"thread_start"}
 
 
 class Case:
-    def __init__(self, name, how, program):
-        self.name, self.how, self.program = name, how, program
+    def __init__(self, name, how, program_name):
+        self.name, self.how, self.program = name, how, program_name
 
     @property
     def folder(self):
-        return pathlib.Path(FOLDER) / self.name
+        return TESTS / "out" / self.name
 
     def require(self):
         """Skips when the case could not be built here."""
@@ -31,22 +32,33 @@ class Case:
         return self
 
     def text(self, name):
-        return (self.folder / name).read_text(errors="replace")
+        path = self.folder / name
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def told(self):
         lines = self.text("told").splitlines()
         assert lines and lines[-1] == "ready", lines
         return truth.parse(lines)
 
-    def result(self, name, status=0):
-        """A capture or a report, for which stacker's exit status was as it should be."""
-        said = int(self.text(f"{name}.status")), self.text(f"{name}.err")
-        assert said[0] == status, f"exit status {said[0]}: {said[1]}"
+    def made_there(self, name, status=program.COMPLETE):
+        """A capture or a report that stacker made in the virtual machine, with this exit status."""
+        said = self.text(f"{name}.err")
+        assert int(self.text(f"{name}.status")) == status, said
         return json.loads(self.text(f"{name}.json"))
 
+    def report(self, name="capture", status=program.COMPLETE):
+        """The report that this machine makes of a capture from there."""
+        self.made_there(name, status)
+        return symbolized(self.folder / f"{name}.json", status)
+
     def reports(self):
-        names = [f"report-{n + 1}" for n in range(SAMPLES)] if self.how == "busy" else ["report"]
-        return [self.result(name) for name in names]
+        """Of a busy one."""
+        return [self.report(f"capture-{n + 1}") for n in range(SAMPLES)]
+
+
+@functools.lru_cache(maxsize=None)
+def symbolized(path, status):
+    return program.symbolized(path, "--sysroot", TESTS / "sysroot", status=status)
 
 
 def read_cases():
@@ -55,11 +67,8 @@ def read_cases():
 
 
 CASES = read_cases()
-
-
-def named(pattern, how="blocked"):
-    """Names of the cases that match the whole pattern."""
-    return [c.name for c in CASES.values() if c.how == how and re.fullmatch(pattern, c.name)]
+BLOCKED = [c.name for c in CASES.values() if c.how != "busy"]
+BUSY = [c.name for c in CASES.values() if c.how == "busy"]
 
 
 def case(name):

@@ -1,4 +1,7 @@
 """Every program's stacks on an arm64 kernel are what it tells itself."""
+import base64
+import re
+
 import program
 import pytest
 import results
@@ -6,41 +9,41 @@ import truth
 
 CPP = r"^(void |int )?std::|^\(|^\?$|lambda|^(__invoke|_M_invoke|operator\(\))"
 
+
+def named(pattern, among=None):
+    """Names of the cases that match the whole pattern."""
+    return [n for n in (among or results.BLOCKED) if re.fullmatch(pattern, n)]
+
+
 # Without unwind information there is none of lines either.
-NO_LINES = results.named(r"threads-nocfi-.*")
+NO_LINES = named(r"threads-nocfi-.*")
 # Their C library has no unwind information.
-MUSL = results.named(r".*musl.*")
-THREADS = [n for n in results.named(r"threads-.*") if n not in MUSL]
-CPP_CASES = results.named(r"inlines-cpp.*")
-# The handler says itself what interrupted what.
-SIGNALS = [n for n in results.named(r"(nested|altstack|null|wild|data|interrupted).*") if n not in MUSL]
-ASSEMBLED = results.named(r"(high-|tagged-)?(record|cfa|return)(-pac)?|(entry|room)(-nocfi|-pac)?")
-LEAVES = results.named(r"leaf-.*|vdso.*", "busy")
-
-
-def threads_of(report, stacks):
-    return [program.thread_of(report, s.tid) for s in stacks]
+MUSL = named(r".*musl.*")
+THREADS = [n for n in named(r"threads-.*") if n not in MUSL]
+CPP_CASES = named(r"inlines-cpp.*")
+SIGNALS = [n for n in named(r"(nested|altstack|null|wild|data|interrupted).*") if n not in MUSL]
+ASSEMBLED = named(r"(high-|tagged-)?(record|cfa|return)(-pac)?|(entry|room)(-nocfi|-pac)?")
 
 
 @pytest.mark.parametrize("name", THREADS)
 def test_threads(name):
     """Eleven threads, each blocked in another way, in every kind of build."""
     case = results.case(name)
-    stacks, report = case.told(), case.result("report")
+    stacks, report = case.told(), case.report()
     assert len(stacks) == 11
     truth.compare_all(stacks, report, lines=name not in NO_LINES)
 
 
-@pytest.mark.parametrize("name", CPP_CASES + results.named("inlines-(O2|pac)"))
+@pytest.mark.parametrize("name", CPP_CASES + named("inlines-(O2|pac)"))
 def test_names(name):
     case = results.case(name)
-    truth.compare_all(case.told(), case.result("report"), between=CPP if name in CPP_CASES else None)
+    truth.compare_all(case.told(), case.report(), between=CPP if name in CPP_CASES else None)
 
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_signals(name):
     case = results.case(name)
-    stacks, report = case.told(), case.result("report")
+    stacks, report = case.told(), case.report()
     for stack in stacks:
         truth.compare(stack, program.thread_of(report, stack.tid))
 
@@ -48,16 +51,16 @@ def test_signals(name):
 @pytest.mark.parametrize("name", ASSEMBLED)
 def test_assembled(name):
     case = results.case(name)
-    truth.compare_all(case.told(), case.result("report"))
+    truth.compare_all(case.told(), case.report())
 
 
 @pytest.mark.parametrize("name", ["many", "noreturn", "coroutine", "jit"])
 def test_situation(name):
     case = results.case(name)
-    truth.compare_all(case.told(), case.result("report"))
+    truth.compare_all(case.told(), case.report())
 
 
-@pytest.mark.parametrize("name", LEAVES)
+@pytest.mark.parametrize("name", results.BUSY)
 def test_leaf(name):
     """Interrupted anywhere in a function that keeps its return address in LR."""
     case = results.case(name)
@@ -74,7 +77,7 @@ def test_vdso_is_seen():
 
 def test_deep_recursion_is_folded():
     case = results.case("recursion")
-    report = case.result("report")
+    report = case.report()
     for stack in case.told():
         thread = program.thread_of(report, stack.tid)
         names = program.functions(thread)
@@ -88,7 +91,7 @@ def test_deep_recursion_is_folded():
 
 def test_vfork_parent_is_reported_and_not_held():
     case = results.case("vfork")
-    report = case.result("report", status=program.PARTIAL)
+    report = case.report(status=program.PARTIAL)
     thread, = report["threads"]
     assert thread["state"] == "D" and thread["left_out"] and thread["registers"] is None
     assert thread["wait_channel"] != "", thread
@@ -96,17 +99,17 @@ def test_vfork_parent_is_reported_and_not_held():
 
 def test_vfork_child():
     child = results.Case("vfork-child", "blocked", "vfork").require()
-    truth.compare_all(child.told(), child.result("report"))
+    truth.compare_all(child.told(), child.report())
 
 
 def test_leader_has_ended():
     case = results.case("leader")
-    report = case.result("report")
+    report = case.report()
     for stack in case.told():
         truth.compare(stack, program.thread_of(report, stack.tid))
 
 
-@pytest.mark.parametrize("name", results.named(".*"))
+@pytest.mark.parametrize("name", results.BLOCKED)
 def test_target_is_left_as_it_was(name):
     rows = [line.split(None, 1) for line in results.case(name).text("after").splitlines()]
     assert rows
@@ -117,7 +120,7 @@ def test_target_is_left_as_it_was(name):
 def test_signatures_are_stripped():
     """The kernel's mask is known, the stacks hold signed addresses, the reports hold none."""
     case = results.case("threads-pac-O2")
-    capture = case.result("stacks")
+    capture = case.made_there("stacks")
     mask = int(capture["pointer_authentication_mask"], 16)
     assert mask, "this processor has no pointer authentication"
     pcs = [int(f if isinstance(f, str) else f["pc"], 16) for t in capture["threads"] for f in t["stack_trace"]]
@@ -126,7 +129,6 @@ def test_signatures_are_stripped():
 
 
 def signed_words(capture, pcs, mask):
-    import base64
     found = 0
     for thread in capture["threads"]:
         for piece in thread["stack_memory"]:
@@ -140,7 +142,7 @@ def signed_words(capture, pcs, mask):
 def test_musl_shows_what_is_true(name):
     """Of the calls that are told a prefix, and why it ends."""
     case = results.case(name)
-    stacks, report = case.told(), case.result("report")
+    stacks, report = case.told(), case.report()
     for stack in stacks:
         thread = program.thread_of(report, stack.tid)
         told = [c.function for c in stack.calls if c.kind == "real"]
