@@ -16,6 +16,7 @@ struct mill {
 	pthread_mutex_t lock;
 	pthread_cond_t sack_is_full;
 	unsigned sacks;
+	uint64_t batch; /* grains ground at a time */
 	volatile uint64_t flour;
 };
 
@@ -39,7 +40,7 @@ static __attribute__((noinline)) uint64_t grind(uint64_t grains)
 static __attribute__((noinline)) void fill_sacks(struct mill *mill)
 {
 	for (;;)
-		mill->flour += grind(1000000);
+		mill->flour += grind(mill->batch);
 }
 
 static void *grinder(void *mill)
@@ -84,6 +85,7 @@ int main(void)
 	static struct mill mill = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.sack_is_full = PTHREAD_COND_INITIALIZER,
+		.batch = 1000000,
 	};
 	static const struct {
 		const char *name;
