@@ -139,6 +139,18 @@ void output_guard_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
+/* The signals of output_guard_signals wait while a file is there that `unfinished` does not name. */
+static void guarded_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(how, &set, NULL);
+}
+
 static bool output_open_in_place(struct output *out, struct err *e)
 {
 	int fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -156,12 +168,14 @@ static bool output_open_temporary(struct output *out, struct arena *arena, struc
 	int fd;
 
 	out->temporary = arena_printf(arena, "%s.XXXXXX", out->path);
+	guarded_signals(SIG_BLOCK);
 	fd = mkostemp(out->temporary, O_CLOEXEC);
+	unfinished = fd >= 0 ? out->temporary : NULL;
+	guarded_signals(SIG_UNBLOCK);
 	if (fd < 0) {
 		out->temporary = NULL;
 		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
 	}
-	unfinished = out->temporary;
 	out->stream = fdopen(fd, "w");
 	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
 }

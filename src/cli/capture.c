@@ -47,7 +47,7 @@ static void next_step_print(FILE *out, const struct snapshot *snapshot, const ch
 int capture_run(struct arena *arena, const struct options *options)
 {
 	struct capture_options writing = {.with_stacks = options->with_stacks};
-	struct report_options printing = {0};
+	struct report_options printing = {.capture_only = true};
 	struct snapshot snapshot;
 	struct modules modules;
 	struct output out;

@@ -13,7 +13,8 @@ static const struct command commands[] = {
 	 "Captures registers and stacks of all threads into a JSON file.", capture_run},
 	{"symbolize", FOR_SYMBOLIZE, "--input FILE [--executable EXE]",
 	 "Turns a capture into functions, files and lines.", symbolize_run},
-	{"onephase", FOR_ONEPHASE, "--pid PID", "Captures and symbolizes in one go.", onephase_run},
+	{"onephase", FOR_ONEPHASE, "--pid PID", "Captures and symbolizes in one go.",
+	 onephase_run},
 	{"addr2line", FOR_ADDR2LINE, "-e FILE [-afiCps] [ADDR...]",
 	 "Turns addresses of a file into functions and lines.", addr2line_run},
 };

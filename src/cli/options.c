@@ -11,11 +11,11 @@
 enum option_kind { FLAG, TEXT, LIST, NUMBER };
 
 struct option_row {
-	const char *name;     /* long, without the dashes */
-	char letter;          /* 0: none */
+	const char *name; /* long, without the dashes */
+	char letter;      /* 0: none */
 	enum option_kind kind;
-	const char *value;    /* how help calls its value; NULL for flags */
-	size_t field;         /* offset in struct options */
+	const char *value; /* how help calls its value; NULL for flags */
+	size_t field;      /* offset in struct options */
 	unsigned commands;
 	const char *help;
 };
@@ -95,8 +95,8 @@ static bool number_store(struct options *options, const struct option_row *row,
 	number = strtoull(value, &end, 10);
 	if (errno || *end || end == value || *value == '-' || number == 0 ||
 	    (narrow && number > INT32_MAX))
-		return err_set(e, ERR_USAGE, "--%s wants a positive number, not '%s'", row->name,
-			       value);
+		return err_set(e, ERR_USAGE, "--%s wants a positive number, not '%s'",
+			       row->name, value);
 	if (narrow)
 		*(uint32_t *)(void *)field = (uint32_t)number;
 	else
@@ -104,8 +104,8 @@ static bool number_store(struct options *options, const struct option_row *row,
 	return true;
 }
 
-static bool value_store(struct options *options, const struct option_row *row, const char *value,
-			struct err *e)
+static bool value_store(struct options *options, const struct option_row *row,
+			const char *value, struct err *e)
 {
 	char *field = (char *)options + row->field;
 	struct text_list *list = (struct text_list *)(void *)field;
@@ -121,8 +121,8 @@ static bool value_store(struct options *options, const struct option_row *row, c
 		return number_store(options, row, value, e);
 	case LIST:
 		if (list->count == LIST_MAX)
-			return err_set(e, ERR_USAGE, "--%s is given more than %d times", row->name,
-				       LIST_MAX);
+			return err_set(e, ERR_USAGE, "--%s is given more than %d times",
+				       row->name, LIST_MAX);
 		list->at[list->count++] = value;
 		return true;
 	}

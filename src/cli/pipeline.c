@@ -113,15 +113,15 @@ struct lookup {
 	uint64_t va;                      /* pc_for_lookup */
 	const struct module_range *range; /* NULL: no module */
 	const struct symbol_answer *answer;
-	uint32_t next;                    /* index + 1 of the next entry of the same module */
+	uint32_t next; /* index + 1 of the next entry of the same module */
 };
 
 struct lookups {
 	VEC(struct lookup) all;
-	uint32_t *slots;      /* hash of va -> index + 1 */
-	size_t slot_count;    /* power of two, at least twice the number of frames or 64 Ki */
-	uint32_t *first;      /* per module: index + 1 of its newest entry */
-	size_t *counts;       /* per module */
+	uint32_t *slots;   /* hash of va -> index + 1 */
+	size_t slot_count; /* power of two, at least twice the number of frames or 64 Ki */
+	uint32_t *first;   /* per module: index + 1 of its newest entry */
+	size_t *counts;    /* per module */
 };
 
 static size_t lookup_slot(const struct lookups *lookups, uint64_t va)
@@ -279,9 +279,10 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 			continue;
 		if (!module->elf) {
 			report->partial = true;
-			*vec_push(arena, &notes) = arena_printf(
-				arena, "%s: no names: %s", module->path,
-				module->why ? module->why : "its file was not found");
+			*vec_push(arena, &notes) =
+				arena_printf(arena, "%s: no names: %s", module->path,
+					     module->why ? module->why
+							 : "its file was not found");
 			continue;
 		}
 		note = symbolizer_note(symbolizer, module);

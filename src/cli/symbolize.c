@@ -7,7 +7,8 @@
 #include "unwind/unwind.h"
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
-static void unwind_again(struct arena *arena, struct snapshot *snapshot, struct modules *modules)
+static void unwind_again(struct arena *arena, struct snapshot *snapshot,
+			 struct modules *modules)
 {
 	struct unwind_options unwinding = {0};
 	struct unwinder *unwinder = unwinder_new(arena, snapshot, modules, &unwinding);
@@ -20,7 +21,8 @@ static void unwind_again(struct arena *arena, struct snapshot *snapshot, struct 
 			continue;
 		unwind_thread(unwinder, thread);
 		/* Files missing here may have been there at the capture. */
-		if (thread->stack.count + thread->stack.folded < recorded.count + recorded.folded)
+		if (thread->stack.count + thread->stack.folded <
+		    recorded.count + recorded.folded)
 			thread->stack = recorded;
 	}
 }

@@ -23,21 +23,22 @@ struct elf_segment {
 };
 
 struct elf_section {
-	const char *name;     /* "" when the name is out of bounds */
+	const char *name; /* "" when the name is out of bounds */
 	uint32_t type, link, info;
 	uint64_t flags, ea, off, size, entry_size, align;
-	struct bytes plain;   /* contents, decompressed; valid once `loaded` */
+	struct bytes plain; /* contents, decompressed; valid once `loaded` */
 	bool loaded;
 };
 
 struct elf {
-	const char *name;     /* for messages: the path */
+	const char *name; /* for messages: the path */
 	struct bytes data;
 	uint16_t type, machine; /* ET_*, EM_* */
 	uint64_t entry;
 	struct elf_segment *segments; /* in file order, all types */
 	size_t segment_count;
-	struct elf_section *sections; /* [0] is the null section; none when stripped of headers */
+	struct elf_section
+		*sections; /* [0] is the null section; none when stripped of headers */
 	size_t section_count;
 	struct bytes build_id; /* contents of NT_GNU_BUILD_ID; empty when there is none */
 	struct arena *arena;

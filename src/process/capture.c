@@ -23,7 +23,7 @@
 
 #define MAPS_MAX ((size_t)256 << 20)
 /* An exec in the window starts everything anew with the new program. */
-#define TRIES_MAX 4
+#define TRIES_MAX 10
 
 /* What one capture works with. */
 struct job {
@@ -377,6 +377,55 @@ static void snapshot_fill(struct job *job)
 	capture_facts_fill(job);
 }
 
+/* The next executable mapping from `at` on, or NULL. */
+static const struct map *next_code(const struct map *at, const struct map *end)
+{
+	while (at < end && !MAP_EXECUTABLE(at))
+		at++;
+	return at < end ? at : NULL;
+}
+
+static bool has_same_code(const struct map *a, size_t a_count, const struct map *b,
+			  size_t b_count)
+{
+	const struct map *a_end = a + a_count, *b_end = b + b_count;
+
+	for (;; a++, b++) {
+		a = next_code(a, a_end);
+		b = next_code(b, b_end);
+		if (!a || !b)
+			return !a && !b;
+		if (a->start != b->start || a->end != b->end || a->inode != b->inode)
+			return false;
+	}
+}
+
+/* The maps as they are now: they know code that was loaded between the first reading and the hold
+ * (dlopen, or a program that is just starting). */
+static struct map *maps_again(struct job *job, size_t *count)
+{
+	struct bytes text;
+	struct map *maps;
+
+	*count = 0;
+	if (!file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, &text, NULL))
+		return NULL;
+	maps_parse(job->arena, text, &maps, count);
+	return maps;
+}
+
+static void maps_refresh(struct job *job, struct map *maps, size_t count)
+{
+	struct snapshot *snapshot = &job->out->snapshot;
+
+	if (count == 0 || has_same_code(snapshot->maps, snapshot->map_count, maps, count))
+		return;
+	captured_close(job->out);
+	snapshot->maps = maps;
+	snapshot->map_count = count;
+	files_open(job->out, job->arena, &job->process);
+}
+
 static size_t count_in_state(const struct hold *hold, enum held_state state)
 {
 	size_t count = 0;
@@ -405,17 +454,38 @@ static bool outcome_check(struct job *job, struct err *e)
 		       job->process.pid);
 }
 
+/* An exec that the hold could not see shows in the auxiliary vector. Asked of the process anew: an
+ * exec from another thread takes that thread's id away. A process that has ended has none. */
+static bool image_changed(const struct job *job, const struct image_identity *before)
+{
+	struct image_identity now;
+	struct process process;
+
+	if (!process_open(&process, job->request->pid, NULL))
+		return false;
+	now = image_identity(&process);
+	process_close(&process);
+	return now.size && !image_is_same(before, &now);
+}
+
+/* The maps must not be of one program and the registers of the next. */
 static bool try_once(struct job *job, bool *again, struct err *e)
 {
+	struct image_identity before = image_identity(&job->process);
+	struct map *maps;
+	size_t map_count;
 	bool ok;
 
 	*again = false;
 	if (!prepare(job, e) || !hold_run(&job->hold, !job->request->tids, e))
 		return false;
-	*again = job->hold.exec_seen && !job->hold.ended_by;
+	maps = maps_again(job, &map_count);
+	*again = job->hold.exec_seen || image_changed(job, &before);
 	ok = !*again && outcome_check(job, e);
-	if (ok)
+	if (ok) {
+		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
+	}
 	stacks_release(&job->stacks);
 	return ok;
 }
@@ -427,18 +497,18 @@ bool process_capture(struct captured *out, struct arena *arena,
 	bool ok = false, again = true;
 
 	*out = (struct captured){0};
-	if (!process_open(&job.process, request->pid, e))
-		return false;
 	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
 		captured_close(out);
+		if (!process_open(&job.process, request->pid, e))
+			return false;
 		ok = try_once(&job, &again, e);
+		process_close(&job.process);
 	}
 	if (again)
 		err_set(e, ERR_BUSY,
 			"process %u kept starting other programs (exec): try again",
 			request->pid);
 	stacks_release(&job.stacks);
-	process_close(&job.process);
 	if (!ok)
 		captured_close(out);
 	return ok;

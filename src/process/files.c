@@ -193,6 +193,37 @@ static void deleted_check(struct arena *arena, const struct process *process, st
 	}
 }
 
+static bool leads_to(struct arena *arena, const struct process *process, const struct map *map,
+		     const char *path)
+{
+	struct map other = *map;
+	struct stat st;
+
+	other.path = path;
+	return fstatat(process->dir, path_in_root(arena, &other, ""), &st, 0) == 0 &&
+	       st.st_ino == map->inode;
+}
+
+/* The kernel writes a newline as "\012" and a backslash as it is, so a name that really holds these
+ * four characters reads like one with a newline: the inode decides. */
+static void newline_check(struct arena *arena, const struct process *process, struct map *map)
+{
+	size_t len = strlen(map->path);
+	char *literal, *to;
+
+	if (!strchr(map->path, '\n') || leads_to(arena, process, map, map->path))
+		return;
+	literal = to = arena_array(arena, char, len * 4 + 1);
+	for (const char *at = map->path; *at; at++) {
+		if (*at == '\n')
+			to = stpcpy(to, "\\012");
+		else
+			*to++ = *at;
+	}
+	if (leads_to(arena, process, map, literal))
+		map->path = literal;
+}
+
 static bool is_executable(const struct process *process, const struct snapshot *snapshot,
 			  const struct map *map)
 {
@@ -239,8 +270,10 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	struct snapshot *snapshot = &out->snapshot;
 	map_list firsts = {0};
 
-	for (size_t i = 0; i < snapshot->map_count; i++)
+	for (size_t i = 0; i < snapshot->map_count; i++) {
 		deleted_check(arena, process, &snapshot->maps[i]);
+		newline_check(arena, process, &snapshot->maps[i]);
+	}
 	maps_group(snapshot, arena, &firsts);
 	snapshot->module_count = firsts.count;
 	snapshot->modules = arena_array(arena, struct snapshot_module, firsts.count);

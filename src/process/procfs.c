@@ -214,6 +214,21 @@ uint32_t task_count(const struct process *process)
 	return status_number(text, "Threads");
 }
 
+struct image_identity image_identity(const struct process *process)
+{
+	struct image_identity identity = {.size = 0};
+	SCOPED_FD int fd = openat(process->dir, "auxv", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, identity.auxv, sizeof identity.auxv) : 0;
+
+	identity.size = got > 0 ? (size_t)got : 0;
+	return identity;
+}
+
+bool image_is_same(const struct image_identity *a, const struct image_identity *b)
+{
+	return a->size == b->size && memcmp(a->auxv, b->auxv, a->size) == 0;
+}
+
 const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,
 			 const char *name)
 {

@@ -50,6 +50,15 @@ size_t task_list(const struct process *process, uint32_t *tids, size_t max);
  * walk the threads, so it may be asked while they are held. */
 uint32_t task_count(const struct process *process);
 
+/* What tells one program image of a process from the next: its auxiliary vector, whose addresses
+ * (stack, vDSO, entry) an exec draws anew. */
+struct image_identity {
+	uint8_t auxv[512];
+	size_t size; /* 0: not readable */
+};
+struct image_identity image_identity(const struct process *process);
+bool image_is_same(const struct image_identity *a, const struct image_identity *b);
+
 /* A text of /proc/PID/NAME or /proc/PID/task/TID/NAME (tid 0: the process), final newline removed;
  * NULL when it cannot be read or is empty. */
 const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,
