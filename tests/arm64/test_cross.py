@@ -25,16 +25,18 @@ def status_of(name):
 
 @pytest.mark.parametrize("name", REPORTED)
 def test_report_made_there_is_the_same(name):
-    """Unwound and symbolized on arm64, and symbolized here."""
-    case = results.case(name)
-    assert plain(case.made_there("report", status_of(name))) == plain(case.report(status=status_of(name)))
+    """Unwound and symbolized on arm64; captured there and symbolized here, with and without stacks."""
+    case, status = results.case(name), status_of(name)
+    there = plain(case.made_there("report", status))
+    assert plain(case.report("capture", status)) == there
+    assert plain(case.report("stacks", status)) == there
 
 
 @pytest.mark.parametrize("name", BLOCKED)
 def test_unwound_again(name):
-    """From the registers and the bytes of the stacks, on the other architecture."""
-    case = results.case(name)
-    assert plain(case.report("stacks", status_of(name))) == plain(case.report(status=status_of(name)))
+    """From the registers and the bytes of the stacks, on the other architecture: as it was there."""
+    case, status = results.case(name), status_of(name)
+    assert plain(case.report("stacks", status)) == plain(case.report_of_recorded(status))
 
 
 def test_build_ids_are_checked(tmp_path):
@@ -44,14 +46,14 @@ def test_build_ids_are_checked(tmp_path):
     for name in ("lib", "usr"):
         (tmp_path / name).symlink_to((results.TESTS / "sysroot" / name).resolve())
     shutil.copy(results.TESTS / "tests" / "bin" / "threads-O2", tmp_path / "tests" / "bin" / "threads-pac-O2")
-    done = program.run("symbolize", "--input", case.folder / "capture.json", "--sysroot", tmp_path)
+    done = program.run("symbolize", "--input", case.folder / "stacks.json", "--sysroot", tmp_path)
     assert done.status == program.PARTIAL and "build-id" in done.out + done.err, done
 
 
 def test_names_need_the_sysroot():
     """Without it, this machine's files of the same names are of another architecture: refused."""
     case = results.case("threads-pac-O2")
-    done = program.run("symbolize", "--input", case.folder / "capture.json", "--sysroot", "/nowhere")
+    done = program.run("symbolize", "--input", case.folder / "stacks.json", "--sysroot", "/nowhere")
     assert done.status == program.PARTIAL and "in_pause" not in done.out, done
 
 
