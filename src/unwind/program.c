@@ -337,7 +337,8 @@ bool program_begin(struct program *program, const struct cfi_section *section,
 {
 	program->section = section;
 	program->fde = fde;
-	program->location = fde->ea;
+	program->location = program->next = fde->ea;
+	program->over = true;
 	program->remembered_count = 0;
 	program->now = (struct row_rules){.ra_signed = false};
 	if (fde->cie->return_reg >= ARCH_DWARF_REGS)

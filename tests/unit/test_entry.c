@@ -33,14 +33,14 @@ static struct cfi_section section_of(const struct maker *m)
 
 struct cie_case {
 	const char *name;
-	bool is_debug, is_64bit;
 	struct bytes body; /* from the version on */
 	const char *error; /* or NULL, and: */
 	int64_t data_align;
 	uint64_t return_reg;
+	size_t program_size;
+	bool is_debug, is_64bit;
 	uint8_t encoding;
 	bool signal_frame;
-	size_t program_size;
 };
 
 /* Version, augmentation, code and data alignment (1, -8), return register 16. */
@@ -52,32 +52,32 @@ struct cie_case {
 
 /* clang-format off */
 static const struct cie_case cies[] = {
-	{"version 1, no augmentation", false, false, BODY("\1\0" END "\x0c\x07\x08"), NULL, -8, 16, 0, false, 3},
-	{"zR", false, false, BODY("\1zR\0" END "\1\x1b" "\0\0"), NULL, -8, 16, 0x1b, false, 2},
-	{"zPLR", false, false, BODY("\1zPLR\0" END "\x07\x9b\1\2\3\4\x1b\x1b" "\0"), NULL, -8, 16, 0x1b, false, 1},
-	{"zRS", false, false, BODY("\1zRS\0" END "\1\x1b"), NULL, -8, 16, 0x1b, true, 0},
-	{"zSR", false, false, BODY("\1zSR\0" END "\1\x1b"), NULL, -8, 16, 0x1b, true, 0},
-	{"zRB: signed with the B key", false, false, BODY("\1zRB\0" END "\1\x1b"), NULL, -8, 16, 0x1b, false, 0},
-	{"zR and data to spare", false, false, BODY("\1zR\0" END "\4\x1b\1\2\3" "\0"), NULL, -8, 16, 0x1b, false, 1},
-	{"z and nothing else", false, false, BODY("\1z\0" END "\0" "\0"), NULL, -8, 16, 0, false, 1},
-	{"an unknown letter after R", false, false, BODY("\1zRX\0" END "\2\x1b\1"), NULL, -8, 16, 0x1b, false, 0},
-	{"eh of GCC 2", false, false, BODY("\1eh\0\1\2\3\4\5\6\7\x08" END "\0"), NULL, -8, 16, 0, false, 1},
-	{"version 3: return register as LEB128", false, false, BODY("\3\0\1\x78\x90\1"), NULL, -8, 144, 0, false, 0},
-	{"version 1: return register as byte", false, false, BODY("\1\0\1\x78\x90"), NULL, -8, 144, 0, false, 0},
-	{"64-bit length", false, true, BODY("\1zR\0" END "\1\x1b"), NULL, -8, 16, 0x1b, false, 0},
-	{"debug_frame version 3", true, false, BODY("\3\0" END), NULL, -8, 16, 0, false, 0},
-	{"debug_frame version 4", true, false, BODY("\4\0\x08\0" END), NULL, -8, 16, 0, false, 0},
-	{"debug_frame version 4, 64-bit", true, true, BODY("\4\0\x08\0" END), NULL, -8, 16, 0, false, 0},
-	{"lying: version 2", false, false, BODY("\2\0" END), "CIE at 0x0: CIE version 2", 0, 0, 0, false, 0},
-	{"lying: version 5", true, false, BODY("\5\0" END), "CIE at 0x0: CIE version 5", 0, 0, 0, false, 0},
-	{"lying: addresses of 4 bytes", true, false, BODY("\4\0\4\0" END), "CIE at 0x0: CIE: addresses of 4 bytes", 0, 0, 0, false, 0},
-	{"lying: unknown augmentation", false, false, BODY("\1armcc\0" END), "CIE at 0x0: CIE: augmentation \"armcc\"", 0, 0, 0, false, 0},
-	{"lying: an unknown letter hides R", false, false, BODY("\1zXR\0" END "\2\1\x1b"), "CIE at 0x0: CIE: augmentation letter 'X'", 0, 0, 0, false, 0},
-	{"lying: unknown encoding of P hides R", false, false, BODY("\1zPR\0" END "\3\x0e\1\x1b"), "CIE at 0x0: CIE: augmentation letter 'P'", 0, 0, 0, false, 0},
-	{"lying: data longer than the CIE", false, false, BODY("\1zR\0" END "\x7f\x1b"), "CIE at 0x0: CIE: truncated at offset 0x10", 0, 0, 0, false, 0},
-	{"lying: data shorter than its letters", false, false, BODY("\1zLR\0" END "\1\x1b\0"), "CIE at 0x0: CIE: truncated at offset 0x12", 0, 0, 0, false, 0},
-	{"lying: augmentation without an end", false, false, BODY("\1zRRR"), "CIE at 0x0: CIE: truncated at offset 0x9", 0, 0, 0, false, 0},
-	{"lying: augmentation too long", false, false, BODY("\1zRRRRRRRRRRRRRRRR\0" END), "CIE at 0x0: CIE: augmentation too long", 0, 0, 0, false, 0},
+	{"version 1, no augmentation", BODY("\1\0" END "\x0c\x07\x08"), NULL, -8, 16, 3, false, false, 0, false},
+	{"zR", BODY("\1zR\0" END "\1\x1b" "\0\0"), NULL, -8, 16, 2, false, false, 0x1b, false},
+	{"zPLR", BODY("\1zPLR\0" END "\x07\x9b\1\2\3\4\x1b\x1b" "\0"), NULL, -8, 16, 1, false, false, 0x1b, false},
+	{"zRS", BODY("\1zRS\0" END "\1\x1b"), NULL, -8, 16, 0, false, false, 0x1b, true},
+	{"zSR", BODY("\1zSR\0" END "\1\x1b"), NULL, -8, 16, 0, false, false, 0x1b, true},
+	{"zRB: signed with the B key", BODY("\1zRB\0" END "\1\x1b"), NULL, -8, 16, 0, false, false, 0x1b, false},
+	{"zR and data to spare", BODY("\1zR\0" END "\4\x1b\1\2\3" "\0"), NULL, -8, 16, 1, false, false, 0x1b, false},
+	{"z and nothing else", BODY("\1z\0" END "\0" "\0"), NULL, -8, 16, 1, false, false, 0, false},
+	{"an unknown letter after R", BODY("\1zRX\0" END "\2\x1b\1"), NULL, -8, 16, 0, false, false, 0x1b, false},
+	{"eh of GCC 2", BODY("\1eh\0\1\2\3\4\5\6\7\x08" END "\0"), NULL, -8, 16, 1, false, false, 0, false},
+	{"version 3: return register as LEB128", BODY("\3\0\1\x78\x90\1"), NULL, -8, 144, 0, false, false, 0, false},
+	{"version 1: return register as byte", BODY("\1\0\1\x78\x90"), NULL, -8, 144, 0, false, false, 0, false},
+	{"64-bit length", BODY("\1zR\0" END "\1\x1b"), NULL, -8, 16, 0, false, true, 0x1b, false},
+	{"debug_frame version 3", BODY("\3\0" END), NULL, -8, 16, 0, true, false, 0, false},
+	{"debug_frame version 4", BODY("\4\0\x08\0" END), NULL, -8, 16, 0, true, false, 0, false},
+	{"debug_frame version 4, 64-bit", BODY("\4\0\x08\0" END), NULL, -8, 16, 0, true, true, 0, false},
+	{"lying: version 2", BODY("\2\0" END), "CIE at 0x0: CIE version 2", 0, 0, 0, false, false, 0, false},
+	{"lying: version 5", BODY("\5\0" END), "CIE at 0x0: CIE version 5", 0, 0, 0, true, false, 0, false},
+	{"lying: addresses of 4 bytes", BODY("\4\0\4\0" END), "CIE at 0x0: CIE: addresses of 4 bytes", 0, 0, 0, true, false, 0, false},
+	{"lying: unknown augmentation", BODY("\1armcc\0" END), "CIE at 0x0: CIE: augmentation \"armcc\"", 0, 0, 0, false, false, 0, false},
+	{"lying: an unknown letter hides R", BODY("\1zXR\0" END "\2\1\x1b"), "CIE at 0x0: CIE: augmentation letter 'X'", 0, 0, 0, false, false, 0, false},
+	{"lying: unknown encoding of P hides R", BODY("\1zPR\0" END "\3\x0e\1\x1b"), "CIE at 0x0: CIE: augmentation letter 'P'", 0, 0, 0, false, false, 0, false},
+	{"lying: data longer than the CIE", BODY("\1zR\0" END "\x7f\x1b"), "CIE at 0x0: CIE: truncated at offset 0x10", 0, 0, 0, false, false, 0, false},
+	{"lying: data shorter than its letters", BODY("\1zLR\0" END "\1\x1b\0"), "CIE at 0x0: CIE: truncated at offset 0x12", 0, 0, 0, false, false, 0, false},
+	{"lying: augmentation without an end", BODY("\1zRRR"), "CIE at 0x0: CIE: truncated at offset 0x9", 0, 0, 0, false, false, 0, false},
+	{"lying: augmentation too long", BODY("\1zRRRRRRRRRRRRRRRR\0" END), "CIE at 0x0: CIE: augmentation too long", 0, 0, 0, false, false, 0, false},
 };
 /* clang-format on */
 
@@ -239,7 +239,7 @@ static void test_fdes(void **state)
 		size_t off = make_fde_case(&m, c);
 		struct cfi_section section = section_of(&m);
 		struct cie cie;
-		struct fde fde;
+		struct fde fde = {0};
 
 		print_message("%s\n", c->name);
 		if (c->error) {
@@ -322,7 +322,7 @@ static void test_lying_cie_pointers(void **state)
 		size_t off = make_fde(&m, cie_off, 0x1000, 0x10, BYTES(""));
 		struct cfi_section section;
 		struct cie cie;
-		struct fde fde;
+		struct fde fde = {0};
 
 		for (size_t b = 0; b < 4; b++)
 			m.out.at[off + 4 + b] = (uint8_t)(pointers[i] >> 8 * b);
