@@ -94,6 +94,8 @@ def same_name(ours, theirs, module, rust):
         return not theirs  # more than gdb knows is no difference
     if ours == theirs or bare(ours) == bare(theirs) or (rust and rust_bare(ours) == rust_bare(theirs)):
         return True
+    if bare(ours).endswith("::" + bare(theirs)):
+        return True  # a lambda of gdb's has no scope
     known = symbols(module) if module and os.path.exists(module) else {}
     return known.get(ours) is not None and known.get(ours) == known.get(theirs)
 

@@ -47,10 +47,11 @@ def parse(lines):
 
 
 def is_named(frame, function):
-    """C++ names come with parameters, Rust's with their path; both with the parts in between."""
+    """C++ names come with parameters, Rust's with their path; both with the parts in between; C names
+    with what the compiler made of the function."""
     if not frame["function"]:
         return False
-    return bool(re.search(r"(^| |::|>::)" + re.escape(function) + r"($|\(|::<|::h[0-9a-f]{16}$)", frame["function"]))
+    return bool(re.search(r"(^| |::|>::)" + re.escape(function) + r"(\.cold|\.constprop\.\d+)?($|\(|::<|::h[0-9a-f]{16}$)", frame["function"]))
 
 
 def is_signal_frame(frame):

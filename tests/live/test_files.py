@@ -132,24 +132,17 @@ def test_other_root(start, tmp_path):
     """The target's root is another: its files are its own, not those of the same path outside."""
     if os.geteuid() != 0:
         pytest.skip("needs root for chroot")
+    outside = tmp_path / "program"
     root = tmp_path / "root"
-    (root / "bin").mkdir(parents=True)
-    shutil.copy(target.fixture("threads-static"), root / "bin" / "program")
-    with target.running("chroot", root, "/bin/program") as process:
-        stacks = process.told()
-        report = program.report(process.pid)
-        truth.compare_all(stacks, report)
-    name = f"stacker-test-{os.getpid()}"
-    outside = f"/tmp/{name}"
-    (root / "tmp").mkdir()
-    shutil.copy(target.fixture("threads-static"), root / "tmp" / name)
-    shutil.copy(target.fixture("threads-static-pie"), outside)
-    try:
+    inside = root / outside.relative_to("/")
+    inside.parent.mkdir(parents=True)
+    shutil.copy(target.fixture("threads-static"), inside)
+    for other in (None, "threads-static-pie"):
+        if other:
+            shutil.copy(target.fixture(other), outside)
         with target.running("chroot", root, outside) as process:
             stacks = process.told()
             truth.compare_all(stacks, program.report(process.pid))
-    finally:
-        os.unlink(outside)
 
 
 def test_mapped_device_is_not_opened():

@@ -13,11 +13,12 @@ SITUATIONS = [
     ("realign-gcc-O0",), ("realign-gcc-O2",), ("realign-clang-O2",), ("noreturn-gcc-O2",), ("noreturn-clang-O2",),
     ("signals-gcc-O2", "nested"), ("signals-gcc-O2", "altstack"), ("signals-gcc-O0", "altstack-outer"),
     ("signals-gcc-O2", "first"), ("signals-gcc-O2", "blocked"), ("nocfi", "moves"), ("jit",), ("remap",),
-    ("coroutine",), ("leader",),
+    ("coroutine",),
 ]
-# gdb 13 reads .eh_frame by its section header only, and cannot find functions by a search table.
-GDB_CANNOT = {"threads-stripped", "threads-no-sections"}
-COMMANDS = [(name,) for name in BUILDS + INLINES + [name for name, _ in LANGUAGES] if name not in GDB_CANNOT] + SITUATIONS
+COMMANDS = [(name,) for name in BUILDS + INLINES + [name for name, _ in LANGUAGES]] + SITUATIONS
+# Where an oracle is wrong, as the fixture itself tells; test_situations.py has the truth.
+GDB_CANNOT = {("jit",), ("coroutine",)}  # takes what lies above generated code's frame for a frame
+EU_STACK_CANNOT = {("nocfi", "moves")}  # ends at a register that is saved in a register
 AT_ONCE = 12
 
 
@@ -48,14 +49,14 @@ def result(seen, command):
     return seen[command]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in GDB_CANNOT], ids=" ".join)
 def test_gdb(seen, command):
     report, frames, _ = result(seen, command)
     found = oracle.differences(report, frames, rust=command[0].startswith("rusty"))
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in EU_STACK_CANNOT], ids=" ".join)
 def test_eu_stack(seen, command):
     report, _, pcs = result(seen, command)
     found = oracle.differences_from_eu_stack(report, pcs)
