@@ -65,11 +65,11 @@ static size_t add(struct maker *m, const struct image_section *s, uint32_t link,
 static void add_symbols(struct maker *m, const char *name, uint32_t type,
 			const struct image_symbol *symbols, size_t count)
 {
-	struct writer entries = { .arena = m->w.arena }, strings = { .arena = m->w.arena };
-	Elf64_Sym zero = { 0 };
-	struct image_section table = { .name = name, .type = type };
-	struct image_section names = { .name = type == SHT_SYMTAB ? ".strtab" : ".dynstr",
-				       .type = SHT_STRTAB };
+	struct writer entries = {.arena = m->w.arena}, strings = {.arena = m->w.arena};
+	Elf64_Sym zero = {0};
+	struct image_section table = {.name = name, .type = type};
+	struct image_section names = {.name = type == SHT_SYMTAB ? ".strtab" : ".dynstr",
+				      .type = SHT_STRTAB};
 
 	if (!count)
 		return;
@@ -87,16 +87,16 @@ static void add_symbols(struct maker *m, const char *name, uint32_t type,
 
 		put(&entries, &s, sizeof s);
 	}
-	table.contents = (struct bytes){ entries.out.at, entries.out.count };
-	names.contents = (struct bytes){ strings.out.at, strings.out.count };
+	table.contents = (struct bytes){entries.out.at, entries.out.count};
+	names.contents = (struct bytes){strings.out.at, strings.out.count};
 	add(m, &table, (uint32_t)add(m, &names, 0, 0), sizeof(Elf64_Sym));
 }
 
 static void add_build_id(struct maker *m, struct bytes id)
 {
-	struct writer note = { .arena = m->w.arena };
-	Elf64_Nhdr head = { 4, (uint32_t)id.len, NT_GNU_BUILD_ID };
-	struct image_section s = { .name = ".note.gnu.build-id", .type = SHT_NOTE };
+	struct writer note = {.arena = m->w.arena};
+	Elf64_Nhdr head = {4, (uint32_t)id.len, NT_GNU_BUILD_ID};
+	struct image_section s = {.name = ".note.gnu.build-id", .type = SHT_NOTE};
 
 	if (!id.len)
 		return;
@@ -104,17 +104,17 @@ static void add_build_id(struct maker *m, struct bytes id)
 	put(&note, "GNU", 4);
 	put(&note, id.at, id.len);
 	align(&note, 4);
-	s.contents = (struct bytes){ note.out.at, note.out.count };
+	s.contents = (struct bytes){note.out.at, note.out.count};
 	add(m, &s, 0, 0);
 }
 
 static void add_eh_frame_hdr(struct maker *m, struct bytes contents)
 {
-	const struct image_section s = { .name = ".eh_frame_hdr",
-					 .type = SHT_PROGBITS,
-					 .flags = SHF_ALLOC,
-					 .ea = IMAGE_EH_FRAME_HDR,
-					 .contents = contents };
+	const struct image_section s = {.name = ".eh_frame_hdr",
+					.type = SHT_PROGBITS,
+					.flags = SHF_ALLOC,
+					.ea = IMAGE_EH_FRAME_HDR,
+					.contents = contents};
 	Elf64_Phdr p;
 
 	if (!contents.len)
@@ -130,7 +130,7 @@ static void finish(struct maker *m, Elf64_Ehdr *header)
 	const struct image_section names = {
 		.name = ".shstrtab",
 		.type = SHT_STRTAB,
-		.contents = { m->strings.out.at, m->strings.out.count },
+		.contents = {m->strings.out.at, m->strings.out.count},
 	};
 
 	/* Its own name is put behind its contents, so it has none: nobody looks for it. */
@@ -145,9 +145,9 @@ static void finish(struct maker *m, Elf64_Ehdr *header)
 
 struct bytes image_make(struct arena *arena, const struct image *image)
 {
-	struct maker m = { .w.arena = arena, .strings.arena = arena };
+	struct maker m = {.w.arena = arena, .strings.arena = arena};
 	Elf64_Ehdr header = {
-		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 		.e_type = ET_DYN,
 		.e_machine = image->machine ? image->machine : EM_X86_64,
 		.e_version = EV_CURRENT,
@@ -158,7 +158,7 @@ struct bytes image_make(struct arena *arena, const struct image *image)
 
 	put(&m.w, &header, sizeof header);
 	put(&m.strings, "", 1);
-	*vec_push(arena, &m.headers) = (Elf64_Shdr){ 0 };
+	*vec_push(arena, &m.headers) = (Elf64_Shdr){0};
 	for (size_t i = 0; i < image->section_count; i++)
 		add(&m, &image->sections[i], 0, 0);
 	add_symbols(&m, ".symtab", SHT_SYMTAB, image->symbols, image->symbol_count);
@@ -166,21 +166,19 @@ struct bytes image_make(struct arena *arena, const struct image *image)
 	add_build_id(&m, image->build_id);
 	add_eh_frame_hdr(&m, image->eh_frame_hdr);
 	finish(&m, &header);
-	return (struct bytes){ m.w.out.at, m.w.out.count };
+	return (struct bytes){m.w.out.at, m.w.out.count};
 }
 
 struct image_section image_plain(const char *name, struct bytes contents)
 {
-	return (struct image_section){ .name = name,
-				       .type = SHT_PROGBITS,
-				       .contents = contents };
+	return (struct image_section){.name = name, .type = SHT_PROGBITS, .contents = contents};
 }
 
 struct image_section image_code(const char *name, uint64_t ea, uint64_t size)
 {
-	return (struct image_section){ .name = name,
-				       .type = SHT_NOBITS,
-				       .flags = SHF_ALLOC | SHF_EXECINSTR,
-				       .ea = ea,
-				       .size = size };
+	return (struct image_section){.name = name,
+				      .type = SHT_NOBITS,
+				      .flags = SHF_ALLOC | SHF_EXECINSTR,
+				      .ea = ea,
+				      .size = size};
 }
