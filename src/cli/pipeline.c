@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "symbol/code_names.h"
 #include "symbol/symbol.h"
 #include "unwind/unwind.h"
 
@@ -92,6 +93,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	}
 	progress(options, "unwinding");
 	unwind_all(unwinder_new(arena, snapshot, modules, &unwinding), snapshot);
+	code_names_record(snapshot, arena, modules, captured.perf_map);
 	progress(options, NULL);
 	return true;
 }
@@ -200,10 +202,18 @@ static void module_answer(struct arena *arena, struct symbolizer *symbolizer,
 	symbolize(symbolizer, module, answers, count);
 }
 
-static struct report_frame frame_base(const struct frame *frame, const struct lookup *lookup)
+static struct report_frame frame_base(const struct snapshot *snapshot,
+				      const struct frame *frame, const struct lookup *lookup)
 {
 	struct report_frame out = {.pc = frame->pc, .found_by = frame->found_by};
+	const struct code_name *name =
+		lookup->range ? NULL : snapshot_code_name(snapshot, lookup->va);
 
+	if (name) {
+		out.function = name->function;
+		out.has_function_off = frame->pc >= name->start;
+		out.function_off = frame->pc - name->start;
+	}
 	if (lookup->range) {
 		const struct module *module = lookup->range->module;
 
@@ -237,8 +247,9 @@ static const struct lookup *lookup_of(const struct lookups *lookups, const struc
 	return &lookups->all.at[lookups->slots[lookup_slot(lookups, pc_for_lookup(frame))] - 1];
 }
 
-static void thread_report(struct arena *arena, const struct lookups *lookups,
-			  const struct thread *thread, struct report_thread *out)
+static void thread_report(struct arena *arena, const struct snapshot *snapshot,
+			  const struct lookups *lookups, const struct thread *thread,
+			  struct report_thread *out)
 {
 	const struct stack *stack = &thread->stack;
 	size_t total = 0;
@@ -250,7 +261,7 @@ static void thread_report(struct arena *arena, const struct lookups *lookups,
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct frame *frame = &stack->frames[i];
 		const struct lookup *lookup = lookup_of(lookups, frame);
-		struct report_frame base = frame_base(frame, lookup);
+		struct report_frame base = frame_base(snapshot, frame, lookup);
 
 		if (i == stack->fold_at)
 			out->fold_at = out->frame_count;
@@ -315,7 +326,8 @@ void pipeline_report(struct arena *arena, const struct options *options,
 	progress(options, NULL);
 	report->threads = arena_array(arena, struct report_thread, report->thread_count);
 	for (size_t i = 0; i < report->thread_count; i++)
-		thread_report(arena, &lookups, &snapshot->threads[i], &report->threads[i]);
+		thread_report(arena, snapshot, &lookups, &snapshot->threads[i],
+			      &report->threads[i]);
 	report->partial = snapshot_is_partial(snapshot);
 	notes_make(arena, symbolizer, &lookups, modules, report);
 }

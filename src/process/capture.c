@@ -485,6 +485,7 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	if (ok) {
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
+		job->out->perf_map = perf_map_read(job->arena, &job->process, &job->status);
 	}
 	stacks_release(&job->stacks);
 	return ok;

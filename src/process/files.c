@@ -295,6 +295,21 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	}
 }
 
+/* Read, not mapped: its writer may truncate it at any time. */
+struct bytes perf_map_read(struct arena *arena, const struct process *process,
+			   const struct process_status *status)
+{
+	struct bytes text = {NULL, 0};
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof path, "root/tmp/perf-%u.map", status->namespace_pid);
+	if (fstatat(process->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	    (st.st_uid == status->uid || st.st_uid == 0))
+		file_read_all(arena, process->dir, path, PERF_MAP_MAX, &text, NULL);
+	return text;
+}
+
 void captured_close(struct captured *captured)
 {
 	for (size_t i = 0; i < captured->snapshot.module_count; i++)

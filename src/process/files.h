@@ -16,4 +16,11 @@
  * file that has an executable mapping is a module. */
 void files_open(struct captured *out, struct arena *arena, const struct process *process);
 
+/* The text that just-in-time compilers write for perf: /tmp/perf-PID.map in the target's root, by
+ * its pid in its own pid namespace. Only a regular file of the target's user or of root; empty when
+ * there is none, or when it is larger than PERF_MAP_MAX. */
+#define PERF_MAP_MAX ((size_t)256 << 20)
+struct bytes perf_map_read(struct arena *arena, const struct process *process,
+			   const struct process_status *status);
+
 #endif

@@ -29,8 +29,9 @@ struct capture_request {
 
 struct captured {
 	struct snapshot snapshot;
-	int *files;        /* per module: an open descriptor, or -1 */
-	const char **whys; /* per module: why there is none */
+	int *files;            /* per module: an open descriptor, or -1 */
+	const char **whys;     /* per module: why there is none */
+	struct bytes perf_map; /* text of /tmp/perf-PID.map of the target; may be empty */
 };
 
 /* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION, ERR_BUSY

@@ -18,6 +18,9 @@ void read_maps(const struct node *document, struct snapshot *out);
 void read_vdso(const struct node *document, struct snapshot *out);
 void read_piece(const struct node *node, struct memory_piece *piece);
 
+/* `code_names`; those that are not in ascending order of address are refused. */
+void read_code_names(const struct node *document, struct snapshot *out);
+
 /* One item of `threads`. */
 void read_thread(const struct node *node, const struct arch *arch, struct thread *thread);
 

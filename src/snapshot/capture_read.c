@@ -124,6 +124,7 @@ static void read_document(const struct node *document, struct snapshot *out)
 	read_facts(document, &out->capture);
 	read_modules(document, out);
 	read_maps(document, out);
+	read_code_names(document, out);
 	read_vdso(document, out);
 	if (!document->in->failed && !node_member(document, "modules").json)
 		modules_from_maps(document->in->arena, out);

@@ -176,3 +176,24 @@ void read_vdso(const struct node *document, struct snapshot *out)
 	if (node.json)
 		read_piece(&node, &out->vdso);
 }
+
+void read_code_names(const struct node *document, struct snapshot *out)
+{
+	struct node list = node_member(document, "code_names");
+	size_t count = node_count(&list);
+
+	out->code_names = arena_array(document->in->arena, struct code_name, count);
+	for (size_t i = 0; i < count && !document->in->failed; i++) {
+		struct node item = node_item(&list, i);
+		struct code_name *name = &out->code_names[i];
+
+		node_require(&item);
+		node_want_object(&item);
+		name->va = required_number(&item, "address", UINT64_MAX);
+		name->start = member_number(&item, "start", UINT64_MAX);
+		name->function = member_text(&item, "function");
+		if (i && name->va <= name[-1].va)
+			node_fail(&item, ERR_FORMAT, "its address is not above the one before");
+	}
+	out->code_name_count = count;
+}

@@ -21,6 +21,24 @@ static void put_vdso(struct json_out *out, const struct snapshot *snapshot)
 	json_close(out, '}');
 }
 
+static void put_code_names(struct json_out *out, const struct snapshot *snapshot)
+{
+	if (!snapshot->code_name_count)
+		return;
+	json_new_line(out);
+	json_open(out, "code_names", '[');
+	for (size_t i = 0; i < snapshot->code_name_count; i++) {
+		const struct code_name *name = &snapshot->code_names[i];
+
+		json_open(out, NULL, '{');
+		json_hex(out, "address", name->va);
+		json_hex(out, "start", name->start);
+		json_text(out, "function", name->function);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
 static void put_stack_memory(struct json_out *out, const struct thread *thread)
 {
 	json_open(out, "stack_memory", '[');
@@ -85,6 +103,7 @@ bool capture_write(FILE *stream, const struct snapshot *snapshot,
 	json_put_process(&out, CAPTURE_FORMAT, CAPTURE_VERSION, snapshot);
 	json_put_maps(&out, snapshot);
 	json_put_modules(&out, snapshot);
+	put_code_names(&out, snapshot);
 	if (options->with_stacks)
 		put_vdso(&out, snapshot);
 	json_new_line(&out);

@@ -94,3 +94,20 @@ const struct map *snapshot_map_at(const struct snapshot *snapshot, uint64_t va)
 	}
 	return NULL;
 }
+
+const struct code_name *snapshot_code_name(const struct snapshot *snapshot, uint64_t va)
+{
+	size_t low = 0, high = snapshot->code_name_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (snapshot->code_names[middle].va < va)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < snapshot->code_name_count && snapshot->code_names[low].va == va
+		       ? &snapshot->code_names[low]
+		       : NULL;
+}

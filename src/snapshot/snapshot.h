@@ -140,6 +140,13 @@ enum capture_method { CAPTURE_PTRACE, CAPTURE_PTRACE_ROLLING, CAPTURE_BPF, CAPTU
 const char *capture_method_text(enum capture_method method);
 bool capture_method_named(const char *text, enum capture_method *out);
 
+/* The name of code made at run time, for one address of a stack (as pc_for_lookup gives it). */
+struct code_name {
+	uint64_t va;
+	uint64_t start; /* where its function begins */
+	const char *function;
+};
+
 /* What the capture did to the process, truthfully. */
 struct capture_facts {
 	enum capture_method method;
@@ -169,10 +176,15 @@ struct snapshot {
 	size_t module_count;
 	struct thread *threads; /* by tid; the main thread first */
 	size_t thread_count;
+	struct code_name *code_names; /* by va; of frames without a module */
+	size_t code_name_count;
 	struct memory_piece vdso; /* its image; len 0: none */
 	uint64_t pac_code_mask;   /* NT_ARM_PAC_MASK insn_mask; 0: none or not known */
 	struct capture_facts capture;
 };
+
+/* The name recorded for exactly this address, or NULL. */
+const struct code_name *snapshot_code_name(const struct snapshot *snapshot, uint64_t va);
 
 /* The map that holds va, or NULL. */
 const struct map *snapshot_map_at(const struct snapshot *snapshot, uint64_t va);
