@@ -12,7 +12,7 @@
 enum {
 	ADDRESS_DIGITS = 16,
 	REGISTER_COLUMNS = 4,
-	REGISTER_CELL = 23, /* "RAX: 0x0123456789abcdef" */
+	REGISTER_NAME_ROOM = 5, /* "RAX: ", "R8:  " */
 	MAP_OFFSET_DIGITS = 8,
 };
 
@@ -275,25 +275,17 @@ static void put_kernel_stack(struct sink *sink, const char *text)
 	}
 }
 
-/* One register, to fill a column. A longer name takes its room from the leading zeros of the
- * value (flags and segment bases have them to spare); a value is never cut. */
+/* One register: all its digits, whatever the length of its name does to the column. */
 static void put_register(struct sink *sink, const char *name, uint64_t value, bool is_last)
 {
 	char digits[HEX_SIZE];
-	size_t name_length = strlen(name) + 2; /* with ": " */
-	size_t room = REGISTER_CELL - 2;       /* without "0x" */
-	size_t wanted = name_length < room ? room - name_length : 0;
-	size_t pad, count;
+	size_t length = strlen(name) + 2; /* with ": " */
 
-	if (wanted > ADDRESS_DIGITS)
-		wanted = ADDRESS_DIGITS;
-	count = hex_format(digits, value, wanted);
-	pad = name_length + count < room ? room - name_length - count : 0;
 	sink_text(sink, name);
 	sink_text(sink, ": ");
-	sink_spaces(sink, pad);
+	sink_spaces(sink, length < REGISTER_NAME_ROOM ? REGISTER_NAME_ROOM - length : 0);
 	sink_text(sink, "0x");
-	sink_bytes(sink, digits, count);
+	sink_bytes(sink, digits, hex_format(digits, value, ADDRESS_DIGITS));
 	sink_text(sink, is_last ? "\n" : "  ");
 }
 
