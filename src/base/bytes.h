@@ -31,7 +31,8 @@ bool bytes_equal(struct bytes a, struct bytes b);
 
 struct reader {
 	const uint8_t *begin, *at, *end;
-	const uint8_t *failed; /* where the first read past the end began; NULL while all is well */
+	const uint8_t
+		*failed; /* where the first read past the end began; NULL while all is well */
 };
 
 static inline struct reader reader_over(struct bytes bytes)
@@ -112,16 +113,16 @@ static inline struct bytes read_block(struct reader *r, uint64_t len)
 	return block;
 }
 
-#define READ_FIXED(name, type)                            \
-	static inline type name(struct reader *r)         \
-	{                                                 \
-		type value = 0;                           \
-                                                          \
-		if (reader_has(r, sizeof value)) {        \
+#define READ_FIXED(name, type)                               \
+	static inline type name(struct reader *r)            \
+	{                                                    \
+		type value = 0;                              \
+                                                             \
+		if (reader_has(r, sizeof value)) {           \
 			memcpy(&value, r->at, sizeof value); \
-			r->at += sizeof value;            \
-		}                                         \
-		return value;                             \
+			r->at += sizeof value;               \
+		}                                            \
+		return value;                                \
 	}
 READ_FIXED(read_u8, uint8_t)
 READ_FIXED(read_u16, uint16_t)

@@ -11,9 +11,9 @@
 #include "elf/compress.h"
 
 #define SYSTEM_DEBUG_DIRECTORY "/usr/lib/debug"
-#define CRC_BLOCK              ((size_t)64 << 10)
+#define CRC_BLOCK ((size_t)64 << 10)
 /* Longer ones are not build-ids (SHA-1 has 20 bytes, the longest in use 32). */
-#define BUILD_ID_MAX           64
+#define BUILD_ID_MAX 64
 
 /* What a candidate must be. */
 struct want {
@@ -69,7 +69,7 @@ static bool dwo_id_read(struct elf *elf, uint64_t *id)
 /* What .debug_sup of a supplementary file says it is (DWARF 5, 7.3.6); it needs no build-id. */
 static struct bytes checksum_read(struct elf *elf)
 {
-	struct bytes contents = { NULL, 0 }, checksum;
+	struct bytes contents = {NULL, 0}, checksum;
 	struct reader r;
 	bool is_supplementary;
 
@@ -79,7 +79,7 @@ static struct bytes checksum_read(struct elf *elf)
 	is_supplementary = read_u8(&r) != 0;
 	read_string(&r); /* of the other file: none */
 	checksum = read_block(&r, read_uleb(&r));
-	return is_supplementary ? checksum : (struct bytes){ NULL, 0 };
+	return is_supplementary ? checksum : (struct bytes){NULL, 0};
 }
 
 static const char *why_refused(struct elf *elf, int fd, const struct want *want)
@@ -112,8 +112,8 @@ static bool is_same_file(const char *a, const char *b)
 static struct elf *refuse(struct debugfiles *files, const char *path, const char *why)
 {
 	if (!files->refused)
-		files->refused = arena_printf(files->arena, "debug file %s refused: %s", path,
-					      why);
+		files->refused =
+			arena_printf(files->arena, "debug file %s refused: %s", path, why);
 	return NULL;
 }
 
@@ -121,7 +121,7 @@ static struct elf *refuse(struct debugfiles *files, const char *path, const char
 static struct elf *candidate(struct debugfiles *files, const char *path,
 			     const struct want *want)
 {
-	struct err e = { 0 };
+	struct err e = {0};
 	SCOPED_FD int fd = file_open(path, &e);
 	struct bytes data;
 	struct elf *elf;
@@ -235,8 +235,9 @@ static struct elf *find_in_directories(struct debugfiles *files, const char *dir
 
 	for (size_t i = 0; !found && (debug = debug_directory(files, i)); i++) {
 		if (directory[0] == '/')
-			found = candidate(
-				files, join(files, join(files, debug, directory), name), want);
+			found = candidate(files,
+					  join(files, join(files, debug, directory), name),
+					  want);
 		if (!found && i < directory_count(files))
 			found = candidate(files, join(files, debug, name), want);
 	}
@@ -343,7 +344,7 @@ static struct elf *find_in_cache(struct debugfiles *files, const struct want *wa
 
 struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char *path)
 {
-	struct want want = { .like = elf, .build_id = elf->build_id };
+	struct want want = {.like = elf, .build_id = elf->build_id};
 	struct elf *found = find_by_build_id(files, &want);
 
 	if (!found)
@@ -360,20 +361,21 @@ struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char
 struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf *from,
 				     const char *name, struct bytes build_id)
 {
-	struct want want = { .like = from, .build_id = build_id };
+	struct want want = {.like = from, .build_id = build_id};
 	const char *under = under_sysroot(files, name), *debug;
 	struct elf *found = under ? candidate(files, under, &want) : NULL;
 
 	if (!found && name[0] == '/')
 		found = candidate(files, name, &want);
 	else if (!found)
-		found = candidate(
-			files,
-			join(files, directory_of(files, real_name(files, from->name)), name),
-			&want);
+		found = candidate(files,
+				  join(files, directory_of(files, real_name(files, from->name)),
+				       name),
+				  &want);
 	for (size_t i = 0; !found && (debug = debug_directory(files, i)); i++)
-		found = candidate(
-			files, join(files, join(files, debug, ".dwz"), last_part(name)), &want);
+		found = candidate(files,
+				  join(files, join(files, debug, ".dwz"), last_part(name)),
+				  &want);
 	if (!found)
 		found = find_by_build_id(files, &want);
 	if (!found)
@@ -384,7 +386,7 @@ struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf 
 struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf,
 			       const char *name, const char *directory, uint64_t id)
 {
-	struct want want = { .like = elf, .has_dwo_id = true, .dwo_id = id };
+	struct want want = {.like = elf, .has_dwo_id = true, .dwo_id = id};
 	const char *full = name[0] == '/' || !directory ? name : join(files, directory, name);
 	const char *beside = directory_of(files, real_name(files, elf->name));
 	const char *under = under_sysroot(files, full);
@@ -431,7 +433,7 @@ static struct elf *find_package(struct debugfiles *files, const char *path,
 
 struct elf *debugfile_find_dwp(struct debugfiles *files, const struct elf *elf)
 {
-	struct want want = { .like = elf };
+	struct want want = {.like = elf};
 	const char *real = real_name(files, elf->name);
 	struct elf *found = find_package(files, elf->name, &want);
 

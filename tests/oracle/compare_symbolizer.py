@@ -110,8 +110,8 @@ class Names:
         if self.at[ours] & self.at[theirs.split("@")[0]] or self.at[ours] & self.at[theirs]:
             return True
         # A constructor or destructor for whole objects and the one for bases are one function.
-        kind = re.compile(r"([CD])[1245](?=E|I)")
-        return kind.sub(r"\1", ours) == kind.sub(r"\1", theirs)
+        kind = re.compile(r"([CD])[1-5](?=E|I)")
+        return kind.sub(r"\1", ours) == kind.sub(r"\1", theirs.split(".")[0])
 
 
 def classify(ours, theirs, names):

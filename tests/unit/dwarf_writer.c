@@ -99,14 +99,14 @@ void length_end(struct writer *w, size_t begin)
 	plain_length_end(w, begin);
 }
 
-void put_abbrev(struct writer *w, unsigned code, unsigned tag, bool children, ...)
+void put_abbrev(struct writer *w, unsigned code, unsigned tag, int children, ...)
 {
 	va_list list;
 	unsigned name;
 
 	put_uleb(w, code);
 	put_uleb(w, tag);
-	put_u8(w, children);
+	put_u8(w, (uint64_t)children);
 	va_start(list, children);
 	while ((name = va_arg(list, unsigned)) != 0) {
 		unsigned form = va_arg(list, unsigned);

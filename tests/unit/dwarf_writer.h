@@ -38,7 +38,7 @@ void plain_length_end(struct writer *w, size_t begin);
 
 /* An abbreviation: its (attribute, form) pairs follow as varargs, ended by 0. DW_FORM_implicit_const
  * has its value after it. */
-void put_abbrev(struct writer *w, unsigned code, unsigned tag, bool children, ...);
+void put_abbrev(struct writer *w, unsigned code, unsigned tag, int children, ...);
 
 /* A unit's header up to its root entry, for units without an id. */
 size_t unit_begin(struct writer *w, uint64_t abbrev_off);
