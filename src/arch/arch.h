@@ -94,6 +94,9 @@ struct arch {
 	uint32_t red_zone; /* bytes below SP that a leaf function may use */
 	/* Slot that tells a system call stop (ORIG_RAX), or slot_count. */
 	uint32_t syscall_slot;
+	/* Where a thread's control block is, which both libcs put on top of its stack: in a slot, or, where
+	 * that is slot_count, the one word of this ptrace register set (0: not to be had). */
+	uint32_t thread_pointer_slot, thread_pointer_set;
 	/* Where a system call leaves its result, and the calls that may be begun again by setting it;
 	 * none where the kernel decides about restarts before a tracer sees the thread. */
 	uint8_t result_slot;

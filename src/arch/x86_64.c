@@ -188,6 +188,7 @@ const struct arch arch_x86_64 = {
 	.dwarf_lr = -1,
 	.red_zone = 128,
 	.syscall_slot = ORIG_RAX,
+	.thread_pointer_slot = FS_BASE,
 	.result_slot = RAX,
 	.restartables = restartables,
 	.restartable_count = sizeof restartables / sizeof restartables[0],

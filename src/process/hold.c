@@ -83,12 +83,12 @@ void hold_prepare(struct hold *hold, struct arena *arena, const uint32_t *tids, 
 	hold->threads = arena_array(arena, struct held_thread, hold->capacity);
 	hold->slots = arena_array(arena, uint32_t, hold->slot_count);
 	hold->listing = arena_array(arena, uint32_t, hold->capacity);
-	hold->registers = arena_array(arena, const struct registers *, hold->capacity);
+	hold->owners = arena_array(arena, struct stack_owner, hold->capacity);
 	/* Written to once, so that no page fault falls into the stop. */
 	memset(hold->threads, 0, hold->capacity * sizeof hold->threads[0]);
 	memset(hold->slots, 0, hold->slot_count * sizeof hold->slots[0]);
 	memset(hold->listing, 0, hold->capacity * sizeof hold->listing[0]);
-	memset(hold->registers, 0, hold->capacity * sizeof hold->registers[0]);
+	memset(hold->owners, 0, hold->capacity * sizeof hold->owners[0]);
 	hold->count = 0;
 	for (size_t i = 0; i < count; i++)
 		thread_add(hold, tids[i]);
@@ -343,22 +343,38 @@ static void pac_mask_read(struct hold *hold, const struct held_thread *thread)
 		hold->pac_code_mask = masks[1];
 }
 
+static uint64_t thread_pointer_read(const struct hold *hold, const struct held_thread *thread)
+{
+	uint64_t pointer = 0;
+	struct iovec set = {&pointer, sizeof pointer};
+
+	if (hold->arch->thread_pointer_slot < hold->arch->slot_count)
+		return thread->registers.at[hold->arch->thread_pointer_slot];
+	if (!hold->arch->thread_pointer_set ||
+	    ptrace(PTRACE_GETREGSET, pid_of(thread),
+		   (void *)(uintptr_t)hold->arch->thread_pointer_set, &set) != 0)
+		return 0;
+	return pointer;
+}
+
 static void threads_read(struct hold *hold, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
 		struct held_thread *thread = &hold->threads[i];
 
-		hold->registers[i] = NULL;
+		hold->owners[i] = (struct stack_owner){0};
 		if (thread->state != HELD_STOPPED)
 			continue;
 		registers_read(hold, thread);
 		if (thread->has_registers)
-			hold->registers[i] = &thread->registers;
+			hold->owners[i] =
+				(struct stack_owner){&thread->registers,
+						     thread_pointer_read(hold, thread)};
 		hold->stacks->tid = thread->tid;
 		if (hold->arch->has_pac && !hold->pac_code_mask)
 			pac_mask_read(hold, thread);
 	}
-	stacks_copy(hold->stacks, hold->registers, from, to);
+	stacks_copy(hold->stacks, hold->owners, from, to);
 }
 
 static bool has_no_time_limit(const struct arch_restartable *call,

@@ -40,10 +40,10 @@ struct hold {
 	bool rolling;  /* one thread after the other: no common instant */
 	struct held_thread *threads;
 	size_t count, capacity;
-	uint32_t *slots;                    /* hash of tid -> index + 1 */
-	size_t slot_count;                  /* power of two */
-	uint32_t *listing;                  /* room for `capacity` tids */
-	const struct registers **registers; /* per thread, for stacks_copy */
+	uint32_t *slots;            /* hash of tid -> index + 1 */
+	size_t slot_count;          /* power of two */
+	uint32_t *listing;          /* room for `capacity` tids */
+	struct stack_owner *owners; /* per thread, for stacks_copy */
 	struct stacks *stacks;
 	/* results */
 	bool raised;               /* SCHED_FIFO was granted */

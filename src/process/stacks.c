@@ -71,16 +71,6 @@ static uint64_t end_of_growing_stack(const struct snapshot *snapshot, uint64_t s
 	return 0;
 }
 
-/* x86_64 keeps the thread control block's address in FS_BASE; both libcs place it right above the
- * thread's stack. Elsewhere the block is not known, which only costs some bytes. */
-static uint64_t thread_block(const struct arch *arch, const struct registers *registers)
-{
-	for (size_t i = 0; i < arch->register_count; i++)
-		if (strcmp(arch->registers[i].name, "FS_BASE") == 0)
-			return registers->at[arch->registers[i].slot];
-	return 0;
-}
-
 static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t block,
 			  bool *guessed)
 {
@@ -272,7 +262,7 @@ static bool is_alternate(const struct stacks *stacks, uint64_t sp, uint64_t bloc
 	return map && strcmp(map->path, "[stack]") != 0 && !(block > sp && block < map->end);
 }
 
-static void alternates_copy(struct stacks *stacks, const struct registers *const *registers,
+static void alternates_copy(struct stacks *stacks, const struct stack_owner *owners,
 			    size_t from)
 {
 	for (int round = 0; round < STACK_SWITCHES_MAX; round++) {
@@ -281,7 +271,7 @@ static void alternates_copy(struct stacks *stacks, const struct registers *const
 		for (size_t i = from; i < to; i++) {
 			const struct stack_copy *copy = &stacks->copies[i];
 			const struct arch *arch = stacks->snapshot->arch;
-			uint64_t block = thread_block(arch, registers[copy->thread]);
+			uint64_t block = owners[copy->thread].thread_pointer;
 			uint64_t sp = 0;
 
 			if (copy->got && is_alternate(stacks, copy->va + arch->red_zone, block))
@@ -296,17 +286,17 @@ static void alternates_copy(struct stacks *stacks, const struct registers *const
 	}
 }
 
-void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t from,
+void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to)
 {
 	const struct arch *arch = stacks->snapshot->arch;
 	size_t first = stacks->count;
 
 	for (size_t i = from; i < to; i++)
-		if (registers[i])
-			stack_plan(stacks, (uint32_t)i, registers[i]->at[arch->sp_slot],
-				   thread_block(arch, registers[i]));
+		if (owners[i].registers)
+			stack_plan(stacks, (uint32_t)i, owners[i].registers->at[arch->sp_slot],
+				   owners[i].thread_pointer);
 	copies_read(stacks, first, stacks->count);
-	alternates_copy(stacks, registers, first);
+	alternates_copy(stacks, owners, first);
 	rests_copy(stacks, first);
 }

@@ -21,6 +21,12 @@ struct stack_copy {
 	uint8_t *at;
 };
 
+/* A thread that is held. */
+struct stack_owner {
+	const struct registers *registers; /* NULL: none */
+	uint64_t thread_pointer;           /* 0: not known */
+};
+
 struct stacks {
 	const struct snapshot *snapshot; /* maps, arch */
 	uint32_t tid;                    /* a thread that is held: its memory is everyone's */
@@ -35,10 +41,10 @@ struct stacks {
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e);
 
-/* While held: plans and copies the stacks of threads [from, to) with registers[i] (NULL: none),
- * and after them the stacks that signal frames on alternate stacks lead to. May be called again for
+/* While held: plans and copies the stacks of the threads [from, to), and after them the stacks that
+ * signal frames on alternate stacks lead to. May be called again for
  * other threads. */
-void stacks_copy(struct stacks *stacks, const struct registers *const *registers, size_t from,
+void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to);
 
 void stacks_release(struct stacks *stacks);
