@@ -147,6 +147,7 @@ const struct arch arch_aarch64 = {
 	.syscall_slot = SLOTS,
 	.thread_pointer_slot = SLOTS,
 	.thread_pointer_set = NT_ARM_TLS,
+	.ignored_address_bits = TOP_BYTE,
 	.pc_align_mask = 3,
 	.sigframe_registers = 312,
 	.sigframe_stack = 144,

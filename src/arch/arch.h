@@ -102,6 +102,8 @@ struct arch {
 	uint8_t result_slot;
 	const struct arch_restartable *restartables;
 	size_t restartable_count;
+	/* Bits of an address that loads and stores ignore, and that may hold a tag (top byte ignore). */
+	uint64_t ignored_address_bits;
 	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
 	uint64_t pc_align_mask;
 	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to

@@ -83,7 +83,7 @@ static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
 			       struct ending *ending)
 {
 	uint8_t reg = (uint8_t)stepper->arch->dwarf_fp;
-	uint64_t fp = cursor->registers.at[reg];
+	uint64_t fp = address_of(stepper, cursor->registers.at[reg]);
 	uint64_t next_fp, ra;
 
 	if (!register_known(&cursor->registers, reg))
@@ -185,7 +185,7 @@ static bool place_va(const struct stepper *stepper, const struct cursor *cursor,
 	const struct arch *arch = stepper->arch;
 	uint8_t base = (uint8_t)(place.from_fp ? arch->dwarf_fp : arch->dwarf_sp);
 
-	*va = cursor->registers.at[base] + (uint64_t)place.offset;
+	*va = address_of(stepper, cursor->registers.at[base] + (uint64_t)place.offset);
 	return register_known(&cursor->registers, base);
 }
 

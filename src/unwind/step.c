@@ -46,7 +46,7 @@ static bool cfa_by_frame_record(const struct stepper *stepper, const struct curs
 	if (cursor->kind != PC_RETURN || lr_offset != fp_offset + 8 ||
 	    !register_known(&cursor->registers, fp))
 		return false;
-	*cfa = cursor->registers.at[fp] - (uint64_t)fp_offset;
+	*cfa = address_of(stepper, cursor->registers.at[fp] - (uint64_t)fp_offset);
 	return true;
 }
 
@@ -66,8 +66,8 @@ static bool compact_cfa(const struct stepper *stepper, const struct plan *plan,
 			const struct cursor *cursor, uint64_t *cfa, struct ending *ending)
 {
 	if (register_known(&cursor->registers, plan->cfa_reg)) {
-		*cfa = cursor->registers.at[plan->cfa_reg] +
-		       (uint64_t)(int64_t)plan->cfa_offset;
+		*cfa = address_of(stepper, cursor->registers.at[plan->cfa_reg] +
+						   (uint64_t)(int64_t)plan->cfa_offset);
 		return true;
 	}
 	return compact_cfa_by_record(stepper, plan, cursor, cfa) ||
@@ -163,7 +163,7 @@ static bool row_cfa(struct application *a)
 				&a->cfa);
 	case CFA_REGISTER:
 		if (register_value(a, row->cfa.reg, &base)) {
-			a->cfa = base + (uint64_t)row->cfa.offset;
+			a->cfa = address_of(a->stepper, base + (uint64_t)row->cfa.offset);
 			return true;
 		}
 		return fp->kind == RULE_OFFSET && ra->kind == RULE_OFFSET &&

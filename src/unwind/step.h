@@ -51,6 +51,12 @@ static inline void set_register(struct frame_registers *registers, uint8_t reg, 
 	registers->known |= UINT64_C(1) << reg;
 }
 
+/* The address that a register points to: where tags are ignored, without one. */
+static inline uint64_t address_of(const struct stepper *stepper, uint64_t value)
+{
+	return value & ~stepper->arch->ignored_address_bits;
+}
+
 /* Moves the cursor to a pc; `ra` is as found in memory. */
 static inline void cursor_move(struct cursor *cursor, const struct stepper *stepper,
 			       uint64_t ra, enum pc_kind kind, enum found_by found_by)

@@ -132,12 +132,30 @@ static void test_not_captured(void **state)
 	expect(s, "+0x108=registers; outside the captured stack [0x7ffe00100000]");
 }
 
+/* A tag in the top byte of the frame pointer, in a row's CFA register and in a frame record. */
+static void test_tagged_frame_pointer(void **state)
+{
+	const uint64_t tag = UINT64_C(0x5a) << 56;
+	struct scene *s = begin(0x100);
+
+	(void)state;
+	scene_cfi(s, 0x100, 0x10, BYTES("\x0c\x1d\x10\x9d\x02\x9e\x01")); /* CFA = x29 + 16 */
+	scene_register(s, X29, tag | SCENE_STACK);
+	STACK(s, SCENE_STACK, tag | (SCENE_STACK + 32), CODE_AT(0x20c), 0, 0, 0,
+	      CODE_AT(0x30c));
+	expect(s, "+0x100=registers; +0x20c<cfi; +0x30c<fp; outermost frame");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_saved_lr),       cmocka_unit_test(test_callee_saved),
-		cmocka_unit_test(test_leaf_with_room), cmocka_unit_test(test_not_after_a_call),
-		cmocka_unit_test(test_zero),           cmocka_unit_test(test_not_captured),
+		cmocka_unit_test(test_saved_lr),
+		cmocka_unit_test(test_callee_saved),
+		cmocka_unit_test(test_leaf_with_room),
+		cmocka_unit_test(test_not_after_a_call),
+		cmocka_unit_test(test_zero),
+		cmocka_unit_test(test_not_captured),
+		cmocka_unit_test(test_tagged_frame_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
