@@ -12,9 +12,9 @@ HERE = pathlib.Path(__file__).parent
 TESTS = pathlib.Path(os.environ["ARM64_TESTS"]) if "ARM64_TESTS" in os.environ else None
 SAMPLES = 4
 
-# aarch64's clone is called thread_start behind the system call.
-truth.OUTERMOST |= {"thread_start"}
-truth.ENDS |= {"thread_start"}
+# aarch64's clone is called thread_start behind the system call, and its first context __startcontext.
+truth.OUTERMOST |= {"thread_start", "__startcontext"}
+truth.ENDS |= {"thread_start", "__startcontext"}
 
 
 class Case:

@@ -12,6 +12,8 @@ THREAD = re.compile(r"Thread .*\(LWP (\d+)\)")
 FRAME = re.compile(r"#\d+ +0x([0-9a-f]+) (?:\[PAC\] )?in (.*?) \(")
 SIGNAL = re.compile(r"#\d+ +<signal handler called>")
 SIGNAL_FRAME = "<signal handler called>"
+# A function that left by a tail call has no frame; gdb makes one up out of call sites.
+TAIL_CALLING = {"__pthread_kill_internal"}
 
 
 def read_frames(text):
@@ -22,7 +24,7 @@ def read_frames(text):
             frames = threads.setdefault(int(thread[1]), [])
         elif frames is not None and SIGNAL.match(line):
             frames.append({"pc": None, "function": SIGNAL_FRAME, "inlined": False})
-        elif frames is not None and (frame := FRAME.match(line)):
+        elif frames is not None and (frame := FRAME.match(line)) and frame[2] not in TAIL_CALLING:
             frames.append({"pc": int(frame[1], 16), "function": frame[2], "inlined": False})
     for frames in threads.values():
         for inner, outer in zip(frames, frames[1:]):
