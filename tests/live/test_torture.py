@@ -18,6 +18,7 @@ import truth
 
 LONGER = int(os.environ.get("STACKER_TORTURE", "1"))
 SEED = int(os.environ.get("STACKER_SEED", str(time.time_ns() % 1000000)))
+CAPTURE_S = 15
 VICTIMS = ["victim", "victim-musl-static"]
 OUTCOMES = (program.COMPLETE, program.PARTIAL)
 
@@ -29,8 +30,8 @@ def dice():
 
 
 def capture_once(pid, *options, outcomes=OUTCOMES):
-    """A capture to JSON: a clear outcome, and what is said is coherent."""
-    done = program.run("capture", "--pid", pid, "--output", "-", "--quiet", *options)
+    """A capture to JSON: in bounded time a clear outcome, and what is said is coherent."""
+    done = program.run("capture", "--pid", pid, "--output", "-", "--quiet", *options, timeout=CAPTURE_S)
     assert done.status in outcomes, done
     if done.status not in OUTCOMES:
         assert done.out == "" and len(done.err.splitlines()) == 1, done
@@ -106,11 +107,11 @@ def test_thread_churn(start, name):
 def test_exec_storm(start):
     """The program starts itself anew all the time, also from a thread that is not the main one: the
     old picture, the new one or a clear line; never a mixture, and the victim gets to its end."""
-    count = 150 * LONGER
+    count = 400 * LONGER
     process = start("victim", "exec", str(count))
     process.lines_until("ready")
     pictures = 0
-    for _ in range(25 * LONGER):
+    for _ in range(60 * LONGER):
         report = capture_once(process.pid, outcomes=(*OUTCOMES, program.NOTHING))
         if report:
             pictures += 1
