@@ -9,6 +9,7 @@
 
 /* Small enough that a short run stays small, large enough that malloc is no cost. */
 #define CHUNK_SIZE ((size_t)256 << 10)
+#define OWN_CHUNK_ABOVE (CHUNK_SIZE / 4)
 #define ALIGNMENT alignof(max_align_t)
 
 struct arena_chunk {
@@ -26,18 +27,18 @@ void out_of_memory(void)
 }
 
 /* Large items get a chunk of their own, put behind the newest one so that its free space is not
- * lost. calloc gives fresh pages of zeros without touching them. */
+ * lost. calloc gives fresh pages of zeros without touching them. NULL when it does not. */
 static void *chunk_add(struct arena *arena, size_t size)
 {
-	bool own = size > CHUNK_SIZE / 4;
+	bool own = size > OWN_CHUNK_ABOVE;
 	size_t data_size = own ? size : CHUNK_SIZE;
 	struct arena_chunk *chunk;
 
 	if (data_size > SIZE_MAX - sizeof *chunk)
-		out_of_memory();
+		return NULL;
 	chunk = calloc(1, sizeof *chunk + data_size);
 	if (!chunk)
-		out_of_memory();
+		return NULL;
 	chunk->size = data_size;
 	if (own && arena->chunk) {
 		chunk->older = arena->chunk->older;
@@ -51,19 +52,59 @@ static void *chunk_add(struct arena *arena, size_t size)
 	return chunk->data;
 }
 
-void *arena_alloc(struct arena *arena, size_t count, size_t size)
+void *arena_try(struct arena *arena, size_t count, size_t size)
 {
 	size_t bytes;
 	void *at;
 
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - ALIGNMENT)
-		out_of_memory();
+		return NULL;
 	bytes = bytes ? (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1) : ALIGNMENT;
 	if (bytes > (size_t)(arena->end - arena->next))
 		return chunk_add(arena, bytes);
 	at = arena->next;
 	arena->next += bytes;
 	return at;
+}
+
+void *arena_alloc(struct arena *arena, size_t count, size_t size)
+{
+	void *at = arena_try(arena, count, size);
+
+	if (!at)
+		out_of_memory();
+	return at;
+}
+
+/* It is near the front: a walk to the end is only made for what was never there. */
+bool arena_drop(struct arena *arena, const void *at, size_t size)
+{
+	struct arena_chunk **link = &arena->chunk, *chunk;
+
+	if (size <= OWN_CHUNK_ABOVE)
+		return false;
+	while (*link && (*link)->data != at)
+		link = &(*link)->older;
+	chunk = *link;
+	if (!chunk)
+		return false;
+	*link = chunk->older;
+	if (link == &arena->chunk) {
+		/* What is the newest now has no free space that is known. */
+		arena->end = *link ? (*link)->data + (*link)->size : NULL;
+		arena->next = arena->end;
+	}
+	free(chunk);
+	return true;
+}
+
+size_t arena_held(const struct arena *arena)
+{
+	size_t held = 0;
+
+	for (const struct arena_chunk *chunk = arena->chunk; chunk; chunk = chunk->older)
+		held += chunk->size;
+	return held;
 }
 
 char *arena_copy(struct arena *arena, const void *at, size_t len)
@@ -124,6 +165,22 @@ void arena_free(struct arena *arena)
 		free(chunk);
 	}
 	*arena = (struct arena){0};
+}
+
+/* Put behind the newest chunk, so that its free space is not lost. */
+void arena_take(struct arena *arena, struct arena *from)
+{
+	struct arena_chunk *oldest = from->chunk;
+
+	if (!arena->chunk) {
+		*arena = *from;
+	} else if (oldest) {
+		while (oldest->older)
+			oldest = oldest->older;
+		oldest->older = arena->chunk->older;
+		arena->chunk->older = from->chunk;
+	}
+	*from = (struct arena){0};
 }
 
 void *vec_grown(struct arena *arena, void *at, size_t count, size_t *capacity, size_t size)

@@ -9,6 +9,7 @@
 #ifndef STACKER_BASE_ARENA_H
 #define STACKER_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,15 @@ struct arena {
 void *arena_alloc(struct arena *arena, size_t count, size_t size)
 	__attribute__((alloc_size(2, 3), malloc, returns_nonnull));
 
+/* The same for sizes that a file states: NULL when there is no such memory. */
+void *arena_try(struct arena *arena, size_t count, size_t size)
+	__attribute__((alloc_size(2, 3), malloc));
+/* Gives back `size` bytes that arena_try gave. Only large items (above 64 KiB) can be given back;
+ * false: it stays. */
+bool arena_drop(struct arena *arena, const void *at, size_t size);
+/* Bytes that the arena holds, its free space included. */
+size_t arena_held(const struct arena *arena);
+
 #define arena_new(arena, type) ((type *)arena_alloc((arena), 1, sizeof(type)))
 #define arena_array(arena, type, count) ((type *)arena_alloc((arena), (count), sizeof(type)))
 
@@ -36,6 +46,9 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 /* Gives everything back except one chunk kept for reuse / everything. */
 void arena_reset(struct arena *arena);
 void arena_free(struct arena *arena);
+
+/* Moves everything in `from` into `arena`, where it stays as it is; `from` is empty then. */
+void arena_take(struct arena *arena, struct arena *from);
 
 /* Says `program: out of memory` and exits with 1. */
 void out_of_memory(void) __attribute__((noreturn));

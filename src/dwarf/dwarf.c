@@ -2,11 +2,9 @@
 
 #include <stdlib.h>
 
+#include "dwarf/answer.h"
 #include "dwarf/claims.h"
-#include "dwarf/context.h"
-#include "dwarf/function.h"
-#include "dwarf/line.h"
-#include "dwarf/split.h"
+#include "dwarf/workers.h"
 
 struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 			 const struct dwarf_companions *companions)
@@ -27,146 +25,6 @@ struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 const char *dwarf_problem(const struct dwarf *dwarf)
 {
 	return dwarf->problem;
-}
-
-/* How much is known of an address: where several units claim it, more is better, and of two that
- * know as much the first in the file is believed. */
-enum knowledge { KNOWN_NOTHING, KNOWN_LINE, KNOWN_FUNCTION };
-
-struct found {
-	struct dwarf_frame *frames;
-	size_t count;
-	enum knowledge knowledge;
-};
-
-struct lookup {
-	struct dwarf *dwarf;
-	struct arena arena;  /* until the lookup ends */
-	struct hits asked;   /* each address once */
-	struct found *found; /* of asked.at[i] */
-};
-
-static size_t chain_length(const struct function *function)
-{
-	size_t length = 0;
-
-	for (; function; function = function->parent)
-		length++;
-	return length;
-}
-
-static void frame_name(struct dwarf_frame *frame, struct function *function)
-{
-	function_describe(function);
-	frame->linkage_name = function->name.linkage;
-	frame->name = function->name.name;
-	frame->language = function->name.language;
-	frame->function_ea = function->ea;
-	frame->inlined = function->inlined && function->parent;
-}
-
-/* The innermost frame is where the line table says; each further one where the inner was called. */
-static void frames_fill(struct dwarf_frame *frames, const struct hit *hit,
-			struct line_table *table, struct arena *arena)
-{
-	struct function *function = hit->function, *inner = NULL;
-
-	if (hit->has_row) {
-		frames->file = line_table_path(table, hit->row.file, arena);
-		frames->line = hit->row.line;
-		frames->column = hit->row.column;
-	}
-	for (; function; inner = function, function = function->parent, frames++) {
-		frame_name(frames, function);
-		if (!inner)
-			continue;
-		if (inner->has_call_file && table)
-			frames->file = line_table_path(table, inner->call_file, arena);
-		frames->line = inner->call_line;
-		frames->column = inner->call_column;
-	}
-}
-
-static void hit_answer(struct lookup *lookup, const struct hit *hit, struct line_table *table)
-{
-	struct found *found = &lookup->found[hit->asked];
-	enum knowledge knowledge = hit->function  ? KNOWN_FUNCTION
-				   : hit->has_row ? KNOWN_LINE
-						  : KNOWN_NOTHING;
-	size_t count = hit->function ? chain_length(hit->function) : 1;
-
-	if (knowledge <= found->knowledge ||
-	    !dwarf_work(lookup->dwarf, count * sizeof *found->frames))
-		return;
-	found->knowledge = knowledge;
-	found->count = count;
-	found->frames = arena_array(lookup->dwarf->arena, struct dwarf_frame, count);
-	frames_fill(found->frames, hit, table, lookup->dwarf->arena);
-}
-
-static void hits_keep_with_row(struct hits *hits)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < hits->count; i++)
-		if (hits->at[i].has_row)
-			hits->at[kept++] = hits->at[i];
-	hits->count = kept;
-}
-
-static void unit_done(struct dwarf *dwarf, struct unit *unit)
-{
-	struct sections *sections = unit->sections;
-
-	sections_touched(sections, unit->end - unit->off);
-	abbrev_cache_trim(&sections->abbrevs);
-	if (sections->alternate)
-		abbrev_cache_trim(&sections->alternate->abbrevs);
-	arena_reset(&dwarf->scratch);
-}
-
-/* `vague`: the unit does not say what its code is, so only its lines can tell. */
-static void unit_answer(struct lookup *lookup, struct unit *unit, struct hits *hits, bool vague)
-{
-	struct dwarf *dwarf = lookup->dwarf;
-	struct unit *full = split_unit(unit);
-	struct line_table table;
-	bool has_table = line_table_of(&table, unit, &dwarf->scratch);
-
-	if (!full)
-		full = unit;
-	if (has_table)
-		line_table_run(&table, hits);
-	if (vague)
-		hits_keep_with_row(hits);
-	if (hits->count)
-		functions_find(full, hits, &dwarf->scratch);
-	for (size_t i = 0; i < hits->count; i++)
-		hit_answer(lookup, &hits->at[i], has_table ? &table : NULL);
-	unit_done(dwarf, full);
-}
-
-/* Claims are sorted by unit: each unit answers all that it claims at once. */
-static void claims_answer(struct lookup *lookup, struct claims *claims)
-{
-	struct dwarf *dwarf = lookup->dwarf;
-	size_t end;
-
-	claims_sort(claims);
-	for (size_t i = 0; i < claims->list.count; i = end) {
-		struct unit *unit = unit_at(claims->sections, claims->list.at[i].unit_off);
-		struct hits hits = {0};
-
-		for (end = i; end < claims->list.count &&
-			      claims->list.at[end].unit_off == claims->list.at[i].unit_off;
-		     end++)
-			;
-		hits.at = arena_array(&dwarf->scratch, struct hit, end - i);
-		for (size_t j = i; j < end; j++)
-			hits.at[hits.count++] = claims->asked->at[claims->list.at[j].hit];
-		if (unit)
-			unit_answer(lookup, unit, &hits, false);
-	}
 }
 
 /* The addresses nothing is known of yet. */
