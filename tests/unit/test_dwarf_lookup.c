@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "dwarf/constants.h"
 #include "dwarf_program.h"
+#include "elf_image.h"
 
 static const struct program_shape shapes[] = {
 	{"version 2", 2, 4, HIGH_ADDRESS},
@@ -151,6 +154,67 @@ static void check_duplicates(void **state)
 	assert_string_equal(answers[4].frames->name, "plain");
 	dwarf_lookup(program.dwarf, answers, 0);
 	program_free(&program);
+}
+
+/* Many units, so that several threads answer them; each address is claimed by two, of which only
+ * the second one has the function. */
+#define UNITS 96
+
+static void put_unit(struct writer *info, unsigned n, bool has_function)
+{
+	size_t begin = unit_begin(info, 0);
+	char name[16];
+
+	put_u8(info, 1);
+	put_address(info, 0x1000 + 16 * n);
+	put_u8(info, 16);
+	if (has_function) {
+		snprintf(name, sizeof name, "function %u", n);
+		put_u8(info, 2);
+		put_string(info, name);
+		put_address(info, 0x1000 + 16 * n);
+		put_u8(info, 16);
+	}
+	put_u8(info, 0);
+	unit_end(info, begin);
+}
+
+static void check_many_units(void **state)
+{
+	struct arena arena = {0};
+	struct writer info = writer_begin(&arena, 4, 4), abbrev = writer_begin(&arena, 4, 4);
+	struct image_section sections[3] = {image_code(".text", 0x1000, 0x1000)};
+	struct image image = {.sections = sections, .section_count = 3};
+	struct dwarf_answer answers[UNITS] = {{0}};
+	struct dwarf *dwarf;
+	struct elf elf;
+
+	(void)state;
+	put_abbrev(&abbrev, 1, DW_TAG_compile_unit, true, DW_AT_low_pc, DW_FORM_addr,
+		   DW_AT_high_pc, DW_FORM_data1, 0);
+	put_abbrev(&abbrev, 2, DW_TAG_subprogram, false, DW_AT_name, DW_FORM_string,
+		   DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc, DW_FORM_data1, 0);
+	put_u8(&abbrev, 0);
+	for (unsigned n = 0; n < UNITS; n++) {
+		put_unit(&info, n, false);
+		put_unit(&info, UNITS - 1 - n, true);
+		answers[n].ea = 0x1000 + 16 * n + n % 16;
+	}
+	sections[1] = image_plain(".debug_info", writer_bytes(&info));
+	sections[2] = image_plain(".debug_abbrev", writer_bytes(&abbrev));
+	assert_true(elf_open(&elf, &arena, image_make(&arena, &image), "test", NULL));
+	dwarf = dwarf_open(&arena, &elf, NULL);
+	dwarf_lookup(dwarf, answers, UNITS);
+	for (unsigned n = 0; n < UNITS; n++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "function %u", n);
+		assert_int_equal(answers[n].frame_count, 1);
+		assert_string_equal(answers[n].frames->name, name);
+		assert_int_equal(answers[n].frames->function_ea, 0x1000 + 16 * n);
+		assert_null(answers[n].frames->file);
+	}
+	arena_free(&arena);
 }
 
 /* Asks for all of the program; the sanitizers watch. */
@@ -315,6 +379,7 @@ int main(void)
 		cmocka_unit_test(check_missing_companions),
 		cmocka_unit_test(check_companions_opened_once),
 		cmocka_unit_test(check_duplicates),
+		cmocka_unit_test(check_many_units),
 		cmocka_unit_test(check_each_byte_changed),
 		cmocka_unit_test(check_cut_short),
 		cmocka_unit_test(check_companions_changed),
