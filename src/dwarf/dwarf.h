@@ -50,7 +50,8 @@ struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 			 const struct dwarf_companions *companions);
 
 /* Answers all addresses; `answers[].ea` is set by the caller, in ascending order, duplicates
- * allowed. Everything returned lives in the arena. */
+ * allowed. Everything returned lives in the arena, or in the contents of the ELF files it was read
+ * from. Uses several threads where many units are hit; companions are opened by the caller's. */
 void dwarf_lookup(struct dwarf *dwarf, struct dwarf_answer *answers, size_t count);
 
 /* One line about the first damage or missing companion met, or NULL. */
