@@ -13,13 +13,15 @@
  */
 #include "arch/aarch64_code.h"
 
+#include <string.h>
+
 enum { FP = 29, LR = 30, SP = 31 };
 
 /* Of one search: code that is run in all, branches, and branches whose other way is still open. Most
  * functions need a few dozen instructions; the worst one of musl a few hundred. */
 #define INSTRUCTIONS_MAX 4096
 #define BRANCHES_MAX 128
-#define OPEN_MAX 32
+#define OPEN_MAX 16
 
 /* What is known of SP or FP: as it is at the pc, plus an offset. */
 enum base { BASE_NONE, BASE_SP, BASE_FP };
@@ -29,18 +31,27 @@ struct value {
 	int64_t offset;
 };
 
+/* What a register holds: what it does at the pc, what lies somewhere in the stack, or nobody knows. */
+enum holds { HOLDS_OWN, HOLDS_LOADED, HOLDS_UNKNOWN };
+
+struct content {
+	enum holds holds;
+	struct value from; /* HOLDS_LOADED */
+};
+
+#define SAVED_COUNT (SP - ARCH_AARCH64_FIRST_SAVED)
+
 /* One way through the code. */
 struct way {
 	size_t at;
 	struct value sp, fp;
-	bool lr_lost;    /* by a call, and not loaded since */
-	uint32_t loaded; /* bit n: xn was loaded from `from` */
-	struct value from[SP - ARCH_AARCH64_FIRST_SAVED];
+	struct value top; /* the highest that SP has been */
+	struct content now[SAVED_COUNT];
+	struct content stored[SAVED_COUNT]; /* as they were when they were stored last */
 };
 
 struct search {
 	struct bytes text;
-	bool called;
 	unsigned instructions;
 	size_t seen[BRANCHES_MAX];
 	size_t seen_count;
@@ -69,10 +80,23 @@ static struct value *tracked(struct way *way, uint32_t reg)
 	return reg == SP ? &way->sp : reg == FP ? &way->fp : NULL;
 }
 
+static struct content *content_of(struct content *contents, uint32_t reg)
+{
+	if (reg < ARCH_AARCH64_FIRST_SAVED || reg > LR)
+		return NULL;
+	return &contents[reg - ARCH_AARCH64_FIRST_SAVED];
+}
+
 static struct value moved(struct value value, int64_t distance)
 {
 	value.offset += distance;
 	return value;
+}
+
+static void raise_top(struct way *way)
+{
+	if (way->sp.base != way->top.base || way->sp.offset > way->top.offset)
+		way->top = way->sp;
 }
 
 /* add, sub with an immediate; `mov` to and from SP is one. */
@@ -87,6 +111,7 @@ static enum went add_immediate(struct search *search, struct way *way, uint32_t 
 		*to = moved(*from, field(code, 30, 1) ? -distance : distance);
 	else if (to)
 		to->base = BASE_NONE;
+	raise_top(way);
 	return WENT_ON;
 }
 
@@ -114,21 +139,33 @@ static enum went move_register(struct search *search, struct way *way, uint32_t 
 
 /* --- Loads and stores --- */
 
-/* What lies below SP as it is at the pc is written after the pc: the register's own value. Registers
- * that are loaded from elsewhere than the stack are lost. */
-static void load(const struct search *search, struct way *way, uint32_t reg, struct value from)
+/* What lies below the highest SP was written on the way: another function's frame, which a jump went
+ * into, or one that is made only after the pc. */
+static bool is_written_on_way(const struct way *way, struct value at)
 {
-	uint32_t bit = UINT32_C(1) << reg;
-	bool own = from.base == BASE_SP && from.offset < 0;
+	return at.base == way->top.base && at.offset < way->top.offset;
+}
 
-	if (reg < ARCH_AARCH64_FIRST_SAVED || reg > LR)
+static void load(struct way *way, uint32_t reg, struct value from)
+{
+	struct content *now = content_of(way->now, reg);
+
+	if (!now)
 		return;
-	way->loaded = own ? way->loaded & ~bit : way->loaded | bit;
-	way->from[reg - ARCH_AARCH64_FIRST_SAVED] = from;
-	if (reg == LR)
-		way->lr_lost = from.base == BASE_NONE || (own && search->called);
+	if (from.base == BASE_NONE)
+		now->holds = HOLDS_UNKNOWN;
+	else if (is_written_on_way(way, from))
+		*now = *content_of(way->stored, reg);
+	else
+		*now = (struct content){HOLDS_LOADED, from};
 	if (reg == FP)
-		way->fp = own ? (struct value){BASE_FP, 0} : (struct value){BASE_NONE, 0};
+		way->fp = (struct value){now->holds == HOLDS_OWN ? BASE_FP : BASE_NONE, 0};
+}
+
+static void store(struct way *way, uint32_t reg)
+{
+	if (content_of(way->stored, reg))
+		*content_of(way->stored, reg) = *content_of(way->now, reg);
 }
 
 /* The address of an access and what it leaves in its base register; `index` as the instructions have
@@ -146,7 +183,7 @@ static struct value access(struct way *way, uint32_t base_reg, uint32_t index, i
 	return address;
 }
 
-/* ldp, stp of general and of vector registers. */
+/* ldp, stp of general and of vector registers. What is loaded is read before SP is moved. */
 static enum went pair(struct search *search, struct way *way, uint32_t code)
 {
 	uint32_t size = field(code, 30, 2), vector = field(code, 26, 1);
@@ -154,17 +191,29 @@ static enum went pair(struct search *search, struct way *way, uint32_t code)
 	struct value address = access(way, field(code, 5, 5), field(code, 23, 2),
 				      signed_field(code, 15, 7) * scale);
 
+	(void)search;
 	if (!vector && size == 2 && field(code, 22, 1)) {
-		load(search, way, field(code, 0, 5), address);
-		load(search, way, field(code, 10, 5), moved(address, 8));
+		load(way, field(code, 0, 5), address);
+		load(way, field(code, 10, 5), moved(address, 8));
+	} else if (!vector && size == 2) {
+		store(way, field(code, 0, 5));
+		store(way, field(code, 10, 5));
 	}
+	raise_top(way);
 	return WENT_ON;
 }
 
-/* ldr, str: size 3, no vector and opc 1 is a load of an x register. */
-static bool is_load(uint32_t code)
+/* ldr, str: size 3, no vector and opc 1 is a load of an x register, opc 0 a store. */
+static enum went single(struct way *way, uint32_t code, struct value address)
 {
-	return field(code, 30, 2) == 3 && !field(code, 26, 1) && field(code, 22, 2) == 1;
+	bool whole = field(code, 30, 2) == 3 && !field(code, 26, 1);
+
+	if (whole && field(code, 22, 2) == 1)
+		load(way, field(code, 0, 5), address);
+	else if (whole && field(code, 22, 2) == 0)
+		store(way, field(code, 0, 5));
+	raise_top(way);
+	return WENT_ON;
 }
 
 static enum went single_indexed(struct search *search, struct way *way, uint32_t code)
@@ -172,9 +221,8 @@ static enum went single_indexed(struct search *search, struct way *way, uint32_t
 	struct value address =
 		access(way, field(code, 5, 5), field(code, 10, 2), signed_field(code, 12, 9));
 
-	if (is_load(code))
-		load(search, way, field(code, 0, 5), address);
-	return WENT_ON;
+	(void)search;
+	return single(way, code, address);
 }
 
 static enum went single_offset(struct search *search, struct way *way, uint32_t code)
@@ -182,9 +230,8 @@ static enum went single_offset(struct search *search, struct way *way, uint32_t 
 	struct value address = access(way, field(code, 5, 5), 2,
 				      (int64_t)field(code, 10, 12) << field(code, 30, 2));
 
-	if (is_load(code))
-		load(search, way, field(code, 0, 5), address);
-	return WENT_ON;
+	(void)search;
+	return single(way, code, address);
 }
 
 /* --- Branches --- */
@@ -241,15 +288,16 @@ static enum went branch_if_14(struct search *search, struct way *way, uint32_t c
 static enum went call(struct search *search, struct way *way, uint32_t code)
 {
 	(void)search, (void)code;
-	way->lr_lost = true;
-	way->loaded &= ~(UINT32_C(1) << LR);
+	content_of(way->now, LR)->holds = HOLDS_UNKNOWN;
 	return WENT_ON;
 }
 
 static enum went go_back(struct search *search, struct way *way, uint32_t code)
 {
 	(void)search, (void)code;
-	return way->lr_lost || way->sp.base == BASE_NONE ? WENT_ASTRAY : WENT_BACK;
+	if (content_of(way->now, LR)->holds == HOLDS_UNKNOWN || way->sp.base == BASE_NONE)
+		return WENT_ASTRAY;
+	return WENT_BACK;
 }
 
 static enum went go_astray(struct search *search, struct way *way, uint32_t code)
@@ -316,33 +364,43 @@ static struct arch_place place_of(struct value value)
 	return (struct arch_place){value.base == BASE_FP, value.offset};
 }
 
-static void frame_of_way(const struct way *way, struct arch_frame *out)
+static void frame_of_way(struct way *way, struct arch_frame *out)
 {
-	*out = (struct arch_frame){.sp = place_of(way->sp), .ra_in_lr = true};
-	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg <= LR; reg++) {
-		struct arch_place from = place_of(way->from[reg - ARCH_AARCH64_FIRST_SAVED]);
+	const struct content *lr = content_of(way->now, LR);
 
-		if (!(way->loaded >> reg & 1) ||
-		    way->from[reg - ARCH_AARCH64_FIRST_SAVED].base == BASE_NONE)
-			continue;
-		if (reg == LR) {
-			out->ra_in_lr = false;
-			out->ra = from;
-		} else {
-			out->saved[out->saved_count++] = (struct arch_saved){(int8_t)reg, from};
-		}
+	*out = (struct arch_frame){
+		.sp = place_of(way->sp),
+		.ra_in_lr = lr->holds == HOLDS_OWN,
+		.ra = place_of(lr->from),
+	};
+	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
+		const struct content *content = content_of(way->now, reg);
+
+		if (content->holds == HOLDS_LOADED)
+			out->saved[out->saved_count++] =
+				(struct arch_saved){(int8_t)reg, place_of(content->from)};
 	}
 }
 
-bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
+static struct way way_begin(size_t at, bool called)
 {
-	struct search search = {.text = text, .called = called};
 	struct way way = {
 		.at = at,
 		.sp = {BASE_SP, 0},
 		.fp = {BASE_FP, 0},
-		.lr_lost = called,
+		.top = {BASE_SP, 0},
 	};
+
+	if (called)
+		content_of(way.now, LR)->holds = HOLDS_UNKNOWN;
+	memcpy(way.stored, way.now, sizeof way.stored);
+	return way;
+}
+
+bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
+{
+	struct search search = {.text = text};
+	struct way way = way_begin(at, called);
 
 	while (!run_to_return(&search, &way)) {
 		if (search.open_count == 0)
