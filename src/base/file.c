@@ -29,26 +29,36 @@ static enum err_kind kind_of_errno(int number)
 	}
 }
 
-static bool is_regular(int fd)
+int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
 {
-	struct stat st;
+	SCOPED_FD int handle =
+		openat(dir, path, O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0));
+	char self[40];
+	int fd;
 
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	if (handle < 0 || fstat(handle, st) != 0)
+		return -1;
+	if (!S_ISREG(st->st_mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT) /* no /proc here */
+		fd = openat(dir, path,
+			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	return fd;
 }
 
 int file_open(const char *path, struct err *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int fd = file_open_at(AT_FDCWD, path, false, &st);
 
-	if (fd < 0) {
-		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
-		return -1;
-	}
-	if (!is_regular(fd)) {
-		close(fd);
+	if (fd < 0 && errno == EINVAL)
 		err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", path);
-		return -1;
-	}
+	else if (fd < 0)
+		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
 	return fd;
 }
 
@@ -84,15 +94,17 @@ void file_unmap(struct bytes bytes)
 		munmap((void *)(uintptr_t)bytes.at, bytes.len);
 }
 
-bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
-		   struct bytes *out, struct err *e)
+bool file_read_fd(struct arena *arena, int fd, const char *path, size_t limit,
+		  struct bytes *out, struct err *e)
 {
-	SCOPED_FD int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
 	size_t capacity = 4096, len = 0;
-	char *text = arena_alloc(arena, capacity + 1, 1);
+	char *text;
 
-	if (fd < 0)
-		return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+	/* One buffer for a file that says its size; /proc says 0. */
+	if (fstat(fd, &st) == 0 && st.st_size > 0 && (size_t)st.st_size <= limit)
+		capacity = (size_t)st.st_size + 1;
+	text = arena_alloc(arena, capacity + 1, 1);
 	for (;;) {
 		ssize_t got = read(fd, text + len, capacity - len);
 
@@ -119,6 +131,16 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 	return true;
 }
 
+bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
+		   struct bytes *out, struct err *e)
+{
+	SCOPED_FD int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+	return file_read_fd(arena, fd, path, limit, out, e);
+}
+
 /* What a signal handler has to remove; one output is open at a time. */
 static const char *volatile unfinished;
 
@@ -129,14 +151,17 @@ static void unfinished_remove(int number)
 	raise(number); /* SA_RESETHAND: the default action now */
 }
 
+static const int guarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 void output_guard_signals(void)
 {
 	struct sigaction action = {.sa_handler = unfinished_remove,
 				   .sa_flags = (int)SA_RESETHAND};
+	struct sigaction before;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
+		if (sigaction(guarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(guarded[i], &action, NULL);
 }
 
 /* The signals of output_guard_signals wait while a file is there that `unfinished` does not name. */
@@ -145,9 +170,8 @@ static void guarded_signals(int how)
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
+		sigaddset(&set, guarded[i]);
 	sigprocmask(how, &set, NULL);
 }
 
@@ -161,8 +185,7 @@ static bool output_open_in_place(struct output *out, struct err *e)
 	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
 }
 
-/* Beside the target, so that the rename stays on one file system. A symbolic link is followed by
- * resolving it first: renaming over the link would replace it. */
+/* Beside the target, so that the rename stays on one file system. */
 static bool output_open_temporary(struct output *out, struct arena *arena, struct err *e)
 {
 	int fd;
@@ -177,7 +200,12 @@ static bool output_open_temporary(struct output *out, struct arena *arena, struc
 		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
 	}
 	out->stream = fdopen(fd, "w");
-	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
+	if (out->stream)
+		return true;
+	err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
+	close(fd);
+	output_abandon(out);
+	return false;
 }
 
 bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e)
@@ -195,6 +223,7 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 			return err_set(e, ERR_USAGE, "%s: is a directory", path);
 		if (!S_ISREG(st.st_mode))
 			return output_open_in_place(out, e);
+		/* Renaming over a symbolic link would replace the link. */
 		resolved = realpath(path, NULL);
 		if (resolved) {
 			out->path = arena_string(arena, resolved);

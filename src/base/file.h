@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
@@ -16,9 +17,13 @@
 #define SCOPED_FD __attribute__((cleanup(fd_close_scoped)))
 void fd_close_scoped(int *fd);
 
-/* Opens a regular file for reading. FIFOs, devices and directories are refused without blocking
- * on them (O_NONBLOCK, then fstat). Returns -1 with ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM
- * or ERR_UNSUPPORTED (not a regular file). */
+/* Opens a regular file for reading without ever opening anything else: the path is looked at with
+ * O_PATH first, since opening a device or a FIFO already does something. `dir` is a directory
+ * descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills `st`. Returns
+ * -1 with errno; EINVAL when it is not a regular file. */
+int file_open_at(int dir, const char *path, bool nofollow, struct stat *st);
+/* The same with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED for what is
+ * not a regular file. */
 int file_open(const char *path, struct err *e);
 
 /* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
@@ -31,6 +36,10 @@ void file_unmap(struct bytes bytes);
  * counted). At most `limit` bytes, else ERR_LIMIT. `at` is a directory descriptor or AT_FDCWD. */
 bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 		   struct bytes *out, struct err *e);
+
+/* The same of an open descriptor. */
+bool file_read_fd(struct arena *arena, int fd, const char *name, size_t limit,
+		  struct bytes *out, struct err *e);
 
 /*
  * An output that appears whole or not at all. "-" is stdout. Any other path is written to a
@@ -48,7 +57,7 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 bool output_commit(struct output *out, struct err *e);
 void output_abandon(struct output *out);
 
-/* From now on SIGINT, SIGTERM and SIGHUP remove the temporary file of the output that is open, and
+/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the temporary file of the output that is open, and
  * then end the program as they would have. */
 void output_guard_signals(void);
 

@@ -8,7 +8,35 @@
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
 
-/* The words of a command line that a shell takes back unchanged. */
+static bool is_printable(const char *word)
+{
+	for (; *word; word++)
+		if ((unsigned char)*word < ' ' || (unsigned char)*word >= 0x7f)
+			return false;
+	return true;
+}
+
+/* Inside single quotes; with `escaped` in printf's own spelling, where bytes that could move the
+ * terminal, or say something else there, are octal. */
+static void quoted_print(FILE *out, const char *word, bool escaped)
+{
+	fputc('\'', out);
+	for (; *word; word++) {
+		unsigned char byte = (unsigned char)*word;
+
+		if (byte == '\'')
+			fputs("'\\''", out);
+		else if (escaped && (byte < ' ' || byte >= 0x7f))
+			fprintf(out, "\\%03o", byte);
+		else if (escaped && (byte == '\\' || byte == '%'))
+			fprintf(out, "%c%c", byte, byte);
+		else
+			fputc(byte, out);
+	}
+	fputc('\'', out);
+}
+
+/* A word that every POSIX shell takes back unchanged. */
 static void word_print(FILE *out, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -16,16 +44,13 @@ static void word_print(FILE *out, const char *word)
 
 	if (*word && word[strspn(word, plain)] == '\0') {
 		fputs(word, out);
-		return;
+	} else if (is_printable(word)) {
+		quoted_print(out, word, false);
+	} else {
+		fputs("\"$(printf ", out);
+		quoted_print(out, word, true);
+		fputs(")\"", out);
 	}
-	fputc('\'', out);
-	for (; *word; word++) {
-		if (*word == '\'')
-			fputs("'\\''", out);
-		else
-			fputc(*word, out);
-	}
-	fputc('\'', out);
 }
 
 static void next_step_print(FILE *out, const struct snapshot *snapshot, const char *path)

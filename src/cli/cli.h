@@ -73,8 +73,8 @@ int addr2line_run(struct arena *arena, const struct options *options);
 /* The command of that name, or NULL. */
 const struct command *command_named(const char *name);
 
-/* Reads the arguments of one command (NULL: none yet) by the table. ERR_USAGE with what is wrong
- * and, for a misspelt option, the nearest one. */
+/* Reads the arguments of one command (NULL: none yet) by the table. ERR_USAGE with what is
+ * wrong. */
 bool options_parse(struct options *out, struct arena *arena, const struct command *command,
 		   int argc, char **argv, struct err *e);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 
 static const struct command commands[] = {
@@ -29,17 +30,14 @@ const struct command *command_named(const char *name)
 
 void complain(const char *fmt, ...)
 {
-	char text[1024];
+	char text[1024], harmless[2048];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
 	/* Names in the text may come from a hostile process or file. */
-	for (char *at = text; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
-	fprintf(stderr, "stacker: %s\n", text);
+	fprintf(stderr, "stacker: %s\n", text_for_message(harmless, sizeof harmless, text));
 }
 
 int fail(const struct err *e)
@@ -52,10 +50,13 @@ int fail(const struct err *e)
 
 void progress(const struct options *options, const char *text)
 {
+	char harmless[61];
+
 	if (options->quiet || !isatty(STDERR_FILENO))
 		return;
 	if (text)
-		fprintf(stderr, "\r\033[K%.60s ...", text);
+		fprintf(stderr, "\r\033[K%s ...",
+			text_for_message(harmless, sizeof harmless, text));
 	else
 		fputs("\r\033[K", stderr);
 	fflush(stderr);

@@ -67,19 +67,24 @@ static const struct option_row *row_by_letter(char letter, unsigned command)
 	return NULL;
 }
 
-/* The exact name, or the only one that begins so. */
-static const struct option_row *row_by_name(const char *name, size_t len, unsigned command)
+/* The exact name, or the only one that begins so; `*other` is a second one that does. */
+static const struct option_row *row_by_name(const char *name, size_t len, unsigned command,
+					    const struct option_row **other)
 {
 	const struct option_row *found = NULL;
 
+	*other = NULL;
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		if (!(rows[i].commands & command) || strncmp(rows[i].name, name, len) != 0)
 			continue;
-		if (rows[i].name[len] == '\0')
+		if (rows[i].name[len] == '\0') {
+			*other = NULL;
 			return &rows[i];
-		if (found)
-			return NULL;
-		found = &rows[i];
+		}
+		*other = found;
+		found = found ? found : &rows[i];
+		if (*other)
+			*other = &rows[i];
 	}
 	return found;
 }
@@ -93,7 +98,7 @@ static bool number_store(struct options *options, const struct option_row *row,
 
 	errno = 0;
 	number = strtoull(value, &end, 10);
-	if (errno || *end || end == value || *value == '-' || number == 0 ||
+	if (errno || *end || *value < '0' || *value > '9' || number == 0 ||
 	    (narrow && number > INT32_MAX))
 		return err_set(e, ERR_USAGE, "--%s wants a positive number, not '%s'",
 			       row->name, value);
@@ -147,11 +152,14 @@ static bool long_read(struct options *options, const char *word, unsigned comman
 		      struct words *words, struct err *e)
 {
 	size_t len = strcspn(word, "=");
-	const struct option_row *row = row_by_name(word, len, command);
+	const struct option_row *other, *row = row_by_name(word, len, command, &other);
 	const char *value = word[len] == '=' ? word + len + 1 : NULL;
 
 	if (!row)
 		return err_set(e, ERR_USAGE, "unknown option '--%.*s'", (int)len, word);
+	if (other)
+		return err_set(e, ERR_USAGE, "'--%.*s' may be --%s or --%s", (int)len, word,
+			       row->name, other->name);
 	if (row->kind == FLAG && value)
 		return err_set(e, ERR_USAGE, "--%s takes no value", row->name);
 	if (row->kind != FLAG && !value)

@@ -8,6 +8,8 @@
 #include "symbol/symbol.h"
 #include "unwind/unwind.h"
 
+#define TIMEOUT_MS_MAX 3600000
+
 bool pid_option(const struct options *options, uint32_t *pid, struct err *e)
 {
 	char *end;
@@ -56,6 +58,9 @@ static bool request_make(struct arena *arena, const struct options *options,
 		.stack_limit = CAPTURE_STACK_LIMIT,
 		.stack_total = CAPTURE_STACK_TOTAL,
 	};
+	if (options->timeout_ms > TIMEOUT_MS_MAX)
+		return err_set(e, ERR_USAGE, "--timeout is at most %d (an hour)",
+			       TIMEOUT_MS_MAX);
 	if (options->timeout_ms)
 		request->timeout_ns = options->timeout_ms * 1000000;
 	if (options->stack_limit)
@@ -121,7 +126,7 @@ struct lookup {
 struct lookups {
 	VEC(struct lookup) all;
 	uint32_t *slots;   /* hash of va -> index + 1 */
-	size_t slot_count; /* power of two, at least twice the number of frames or 64 Ki */
+	size_t slot_count; /* power of two, at least twice the number of entries */
 	uint32_t *first;   /* per module: index + 1 of its newest entry */
 	size_t *counts;    /* per module */
 };
@@ -341,32 +346,35 @@ struct report_options report_options_of(const struct options *options)
 	};
 }
 
-int pipeline_print(struct arena *arena, const struct options *options,
+bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
+		     struct err *e)
+{
+	return output_open(out, arena, options->output ? options->output : "-", e);
+}
+
+int pipeline_print(struct output *out, struct arena *arena, const struct options *options,
 		   const struct snapshot *snapshot, struct modules *modules,
 		   const struct report_options *printing)
 {
 	bool json = strcmp(options->format, "json") == 0;
 	struct report report;
-	struct output out;
 	struct err e = {0};
 	bool ok = true;
 
-	if (!output_open(&out, arena, options->output ? options->output : "-", &e))
-		return fail(&e);
 	if (!json) {
-		report_print_head(out.stream, snapshot, printing);
-		fflush(out.stream);
+		report_print_head(out->stream, snapshot, printing);
+		fflush(out->stream);
 	}
 	pipeline_report(arena, options, snapshot, modules, &report);
 	if (json)
-		ok = report_print_json(out.stream, &report, printing, &e);
+		ok = report_print_json(out->stream, &report, printing, &e);
 	else
-		report_print_threads(out.stream, &report, printing);
+		report_print_threads(out->stream, &report, printing);
 	if (!ok) {
-		output_abandon(&out);
+		output_abandon(out);
 		return fail(&e);
 	}
-	if (!output_commit(&out, &e))
+	if (!output_commit(out, &e))
 		return fail(&e);
 	return report.partial ? EXIT_PARTIAL : EXIT_COMPLETE;
 }

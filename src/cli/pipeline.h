@@ -5,6 +5,7 @@
 #ifndef STACKER_CLI_PIPELINE_H
 #define STACKER_CLI_PIPELINE_H
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "module/module.h"
 #include "output/report.h"
@@ -20,7 +21,7 @@ void pipeline_report(struct arena *arena, const struct options *options,
 		     const struct snapshot *snapshot, struct modules *modules,
 		     struct report *report);
 
-/* Were threads left out, or were files of modules missing that hold frames of the stacks? */
+/* Were threads left out? */
 bool snapshot_is_partial(const struct snapshot *snapshot);
 
 /* The pid of --pid or of the only argument; ERR_USAGE when there is none or both. */
@@ -29,8 +30,13 @@ bool pid_option(const struct options *options, uint32_t *pid, struct err *e);
 /* What the printers are to show. */
 struct report_options report_options_of(const struct options *options);
 
-/* Prints the report in the wanted format to --output (default stdout). Returns the exit status. */
-int pipeline_print(struct arena *arena, const struct options *options,
+/* Opens --output (default stdout): before a process is touched, so that a place that cannot be
+ * written costs it nothing. */
+bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
+		     struct err *e);
+
+/* Prints the report in the wanted format and commits the output. Returns the exit status. */
+int pipeline_print(struct output *out, struct arena *arena, const struct options *options,
 		   const struct snapshot *snapshot, struct modules *modules,
 		   const struct report_options *printing);
 

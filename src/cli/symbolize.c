@@ -37,6 +37,7 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	struct report_options printing = report_options_of(options);
 	struct snapshot snapshot;
 	struct modules modules;
+	struct output out;
 	struct bytes text;
 	struct err e = {0};
 
@@ -57,5 +58,7 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	unwind_again(arena, &snapshot, &modules);
 	printing.from_capture = true;
 	printing.capture_name = options->input;
-	return pipeline_print(arena, options, &snapshot, &modules, &printing);
+	if (!pipeline_output(&out, arena, options, &e))
+		return fail(&e);
+	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }

@@ -27,16 +27,14 @@ bool module_elf_fits(const struct module *module, const struct arch *arch, bool 
 		       have ? have : "(none)", module->build_id);
 }
 
-static bool file_try(struct module *module, struct arena *arena, const struct arch *arch,
-		     const char *path, const struct module_search *search, struct err *e)
+bool module_elf_take(struct module *module, struct arena *arena, struct bytes data,
+		     const char *file_path, const struct arch *arch, bool any_build_id,
+		     struct err *e)
 {
 	const char *recorded = module->build_id;
-	struct bytes data;
 
-	if (!file_map(path, &data, e))
-		return false;
-	if (module_elf_open(module, arena, data, path, e) &&
-	    module_elf_fits(module, arch, search->any_build_id, e)) {
+	if (module_elf_open(module, arena, data, file_path, e) &&
+	    module_elf_fits(module, arch, any_build_id, e)) {
 		module->elf->mapped = true;
 		return true;
 	}
@@ -45,6 +43,15 @@ static bool file_try(struct module *module, struct arena *arena, const struct ar
 	module->build_id = recorded;
 	file_unmap(data);
 	return false;
+}
+
+static bool file_try(struct module *module, struct arena *arena, const struct arch *arch,
+		     const char *path, const struct module_search *search, struct err *e)
+{
+	struct bytes data;
+
+	return file_map(path, &data, e) &&
+	       module_elf_take(module, arena, data, path, arch, search->any_build_id, e);
 }
 
 bool module_find_file(struct module *module, struct arena *arena, const struct arch *arch,

@@ -14,6 +14,11 @@
 bool module_elf_open(struct module *module, struct arena *arena, struct bytes data,
 		     const char *file_path, struct err *e);
 
+/* Both of these for a mapped file; one that does not open or fit is unmapped and leaves nothing in the module. */
+bool module_elf_take(struct module *module, struct arena *arena, struct bytes data,
+		     const char *file_path, const struct arch *arch, bool any_build_id,
+		     struct err *e);
+
 /* Is the opened ELF of this architecture and, unless any_build_id, of the recorded build-id?
  * ERR_MISMATCH with both values. A module without a recorded build-id takes any. */
 bool module_elf_fits(const struct module *module, const struct arch *arch, bool any_build_id,

@@ -2,14 +2,11 @@
  * Translating addresses of a process to addresses of files, and back to the file they came from.
  *
  * Every mapping of a module becomes a range with its own bias. The PT_LOAD that a mapping shows is
- * found by file offset: the kernel maps whole pages, so a mapping [off, off + size) shows the
- * segment whose own page-rounded file part overlaps it; where two segments share a page (lld,
+ * found by file offset: a mapping [off, off + size) shows the segment whose file part overlaps it; where two segments share a page (lld,
  * -z noseparate-code) the one with the mapping's permissions wins.
  */
 #include "module/module.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -113,22 +110,19 @@ static void range_add_vdso(struct modules *set, struct module *module, const str
  * contents. An anonymous executable mapping belongs to a module when the mappings around it do, with
  * one bias, and the file has code at these addresses.
  */
-static void range_add_remapped(struct modules *set, const struct snapshot *snapshot,
-			       size_t index)
+static void range_add_remapped(struct modules *set, const struct map *map,
+			       const struct map *next)
 {
-	const struct map *map = &snapshot->maps[index], *next = map;
 	const struct module_range *before;
 	const struct elf_segment *s;
 	uint64_t bias;
 
-	if (set->range_count == 0 || !MAP_EXECUTABLE(map) || map->inode != 0 || map->path[0])
+	if (set->range_count == 0 || !next || !MAP_EXECUTABLE(map) || map->inode != 0 ||
+	    map->path[0])
 		return;
 	before = &set->ranges[set->range_count - 1];
-	while (next < &snapshot->maps[snapshot->map_count] && next->module < 0)
-		next++;
-	if (next == &snapshot->maps[snapshot->map_count] || !before->module->elf ||
-	    &set->at[next->module] != before->module || !bias_of(before->module, next, &bias) ||
-	    bias != before->bias)
+	if (!before->module->elf || &set->at[next->module] != before->module ||
+	    !bias_of(before->module, next, &bias) || bias != before->bias)
 		return;
 	s = elf_segment_at(before->module->elf, map->start - bias);
 	if (!s || !(s->flags & PF_X))
@@ -143,14 +137,37 @@ static void range_add_remapped(struct modules *set, const struct snapshot *snaps
 	};
 }
 
+static bool has_module(const struct modules *set, const struct map *map)
+{
+	return map->module >= 0 && (size_t)map->module < set->count;
+}
+
+/* Per map: the next one, itself included, that belongs to a module; NULL: none. */
+static const struct map **next_of_modules(const struct modules *set,
+					  const struct snapshot *snapshot)
+{
+	const struct map **next =
+		arena_array(set->arena, const struct map *, snapshot->map_count);
+
+	for (size_t i = snapshot->map_count; i-- > 0;) {
+		if (has_module(set, &snapshot->maps[i]))
+			next[i] = &snapshot->maps[i];
+		else if (i + 1 < snapshot->map_count)
+			next[i] = next[i + 1];
+	}
+	return next;
+}
+
 static void ranges_make(struct modules *set, const struct snapshot *snapshot)
 {
+	const struct map **next = next_of_modules(set, snapshot);
+
 	set->ranges = arena_array(set->arena, struct module_range, snapshot->map_count);
 	for (size_t i = 0; i < snapshot->map_count; i++) {
 		const struct map *map = &snapshot->maps[i];
 
-		if (map->module < 0 || (size_t)map->module >= set->count)
-			range_add_remapped(set, snapshot, i);
+		if (!has_module(set, map))
+			range_add_remapped(set, map, next[i]);
 		else if (strcmp(map->path, "[vdso]") == 0)
 			range_add_vdso(set, &set->at[map->module], map);
 		else
@@ -212,17 +229,10 @@ static void live_open(struct module *module, struct arena *arena, int fd,
 	struct err e = {0};
 	struct bytes data;
 
-	if (!file_map_fd(fd, module->path, &data, &e) ||
-	    !module_elf_open(module, arena, data, module->path, &e)) {
-		module->why = arena_string(arena, e.text);
-		return;
-	}
-	module->elf->mapped = true;
 	/* An image of another architecture or build gives wrong names and wrong rows: refused. */
-	if (!module_elf_fits(module, snapshot->arch, false, &e)) {
-		module->elf = NULL;
+	if (!file_map_fd(fd, module->path, &data, &e) ||
+	    !module_elf_take(module, arena, data, module->path, snapshot->arch, false, &e))
 		module->why = arena_string(arena, e.text);
-	}
 }
 
 void modules_open_live(struct modules *out, struct arena *arena,

@@ -128,7 +128,11 @@ static bool maps_read(struct job *job, struct err *e)
 	if (!file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, &text, &why)) {
 		if (why.kind == ERR_PERMISSION)
 			return refused(job, e);
-		return err_set(e, ERR_NOT_FOUND, "process %u is gone", job->process.pid);
+		if (why.kind == ERR_NOT_FOUND)
+			return err_set(e, ERR_NOT_FOUND, "process %u is gone",
+				       job->process.pid);
+		*e = why;
+		return err_within(e, "process %u", job->process.pid);
 	}
 	maps_parse(job->arena, text, &snapshot->maps, &snapshot->map_count);
 	if (snapshot->map_count == 0)
@@ -200,10 +204,9 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 					       : "its registers are not readable";
 	case HELD_LATE:
 		return arena_printf(arena, "did not stop in %jums",
-				    (uintmax_t)(job->request->timeout_ns / 1000000));
+				    (uintmax_t)(job->hold.waited_ns / 1000000));
 	case HELD_REFUSED:
-		return arena_printf(arena, "could not be traced: %s",
-				    strerror(job->hold.refused_errno));
+		return arena_printf(arena, "could not be traced: %s", strerror(held->error));
 	default:
 		return "was not reached";
 	}
@@ -241,7 +244,8 @@ static struct task_stat stat_of(const struct job *job, size_t index)
 {
 	struct task_stat stat = {0};
 
-	if (index < job->tid_count && job->stats[index].state)
+	if (index < job->tid_count && job->tids[index] == job->hold.threads[index].tid &&
+	    job->stats[index].state)
 		return job->stats[index];
 	task_stat(&job->process, job->hold.threads[index].tid, &stat);
 	return stat;
@@ -325,6 +329,9 @@ static void capture_facts_fill(struct job *job)
 		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
 		.threads_found = (uint32_t)snapshot->thread_count,
 	};
+	if (job->hold.overflow)
+		facts->method_note =
+			"more new threads than there was room for: some are missing";
 	for (size_t i = 0; i < snapshot->thread_count; i++) {
 		const struct thread *thread = &snapshot->threads[i];
 

@@ -95,22 +95,6 @@ static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_
 	return build_id_text(arena, elf.build_id);
 }
 
-/* Opens a regular file for reading without ever opening anything else. */
-static int regular_open(int dir, const char *path, struct stat *st)
-{
-	SCOPED_FD int handle = openat(dir, path, O_PATH | O_CLOEXEC);
-	char self[40];
-
-	if (handle < 0 || fstat(handle, st) != 0)
-		return -1;
-	if (!S_ISREG(st->st_mode)) {
-		errno = EINVAL;
-		return -1;
-	}
-	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
-	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 static const char *path_in_root(struct arena *arena, const struct map *map, const char *suffix)
 {
 	return arena_printf(arena, "root%s%s", map->path, suffix);
@@ -144,7 +128,7 @@ static int open_checked(struct arena *arena, const struct process *process, cons
 			const struct map *map, const char *build_id)
 {
 	struct stat st;
-	int fd = regular_open(process->dir, path, &st);
+	int fd = file_open_at(process->dir, path, false, &st);
 
 	if (fd >= 0 && !is_the_mapped_file(arena, map, fd, &st, build_id)) {
 		close(fd);
@@ -164,7 +148,7 @@ static int module_file_open(struct arena *arena, const struct process *process,
 
 	snprintf(name, sizeof name, "map_files/%jx-%jx", (uintmax_t)map->start,
 		 (uintmax_t)map->end);
-	fd = regular_open(process->dir, name, &st);
+	fd = file_open_at(process->dir, name, false, &st);
 	if (fd >= 0)
 		return fd;
 	if (errno == EINVAL) {
@@ -176,7 +160,7 @@ static int module_file_open(struct arena *arena, const struct process *process,
 		return fd;
 	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
 	if (module->is_executable)
-		fd = regular_open(process->dir, "exe", &st);
+		fd = file_open_at(process->dir, "exe", false, &st);
 	return fd;
 }
 
@@ -224,14 +208,18 @@ static void newline_check(struct arena *arena, const struct process *process, st
 		map->path = literal;
 }
 
-static bool is_executable(const struct process *process, const struct snapshot *snapshot,
-			  const struct map *map)
+/* By device and inode; where the device in maps is not stat's (overlay, btrfs), by the path. */
+static bool is_executable(struct arena *arena, const struct process *process,
+			  const struct snapshot *snapshot, const struct map *map)
 {
+	const char *path =
+		map->deleted ? arena_printf(arena, "%s (deleted)", map->path) : map->path;
 	struct stat st;
 
-	if (fstatat(process->dir, "exe", &st, 0) == 0 && st.st_ino == map->inode)
+	if (fstatat(process->dir, "exe", &st, 0) == 0 && st.st_ino == map->inode &&
+	    major(st.st_dev) == map->device_major && minor(st.st_dev) == map->device_minor)
 		return true;
-	return snapshot->executable_path && strcmp(snapshot->executable_path, map->path) == 0;
+	return snapshot->executable_path && strcmp(snapshot->executable_path, path) == 0;
 }
 
 /* First and last address of each module, and where its headers lie. */
@@ -290,7 +278,7 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 			vdso_read(snapshot, arena, process->living, map);
 			continue;
 		}
-		module->is_executable = is_executable(process, snapshot, map);
+		module->is_executable = is_executable(arena, process, snapshot, map);
 		out->files[i] = module_file_open(arena, process, map, module, &out->whys[i]);
 	}
 }
@@ -304,9 +292,10 @@ struct bytes perf_map_read(struct arena *arena, const struct process *process,
 	char path[64];
 
 	snprintf(path, sizeof path, "root/tmp/perf-%u.map", status->namespace_pid);
-	if (fstatat(process->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-	    (st.st_uid == status->uid || st.st_uid == 0))
-		file_read_all(arena, process->dir, path, PERF_MAP_MAX, &text, NULL);
+	SCOPED_FD int fd = file_open_at(process->dir, path, true, &st);
+
+	if (fd >= 0 && (st.st_uid == status->uid || st.st_uid == 0))
+		file_read_fd(arena, fd, path, PERF_MAP_MAX, &text, NULL);
 	return text;
 }
 

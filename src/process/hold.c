@@ -28,6 +28,8 @@
 /* Threads in uninterruptible sleep rarely come out of it soon, and everyone else is held for as
  * long as we wait: they get this much, not the whole timeout. */
 #define SLEEPERS_GRACE_NS UINT64_C(50000000)
+/* How often zombies are looked for that an exec waits for. */
+#define REAP_INTERVAL_NS 10000000L
 /* Listing again while the process makes new threads. */
 #define ROUNDS_MAX 16
 
@@ -109,11 +111,13 @@ static void thread_seize(struct hold *hold, struct held_thread *thread)
 {
 	if (ptrace(PTRACE_SEIZE, pid_of(thread), NULL, (void *)PTRACE_O_TRACEEXEC) == 0) {
 		thread->state = HELD_SEIZED;
-	} else if (errno == ESRCH || is_dead(hold, thread)) {
+		return;
+	}
+	thread->error = errno;
+	if (thread->error == ESRCH || is_dead(hold, thread)) {
 		thread->state = HELD_GONE; /* an exiting thread gives EPERM */
 	} else {
 		thread->state = HELD_REFUSED;
-		hold->refused_errno = hold->refused_errno ? hold->refused_errno : errno;
 	}
 }
 
@@ -219,17 +223,12 @@ static void wait_for_change(struct hold *hold, uint64_t until)
 {
 	uint64_t now = now_ns();
 	struct timespec left = {0};
-	sigset_t set;
+	sigset_t set = hold->ends;
 	int got;
 
 	if (now < until)
 		left.tv_nsec = (long)(until - now);
-	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
 	got = sigtimedwait(&set, NULL, &left);
 	if (got > 0 && got != SIGCHLD)
 		hold->ended_by = got;
@@ -257,42 +256,83 @@ static bool is_asleep_for_good(const struct hold *hold, const struct held_thread
 	return task_stat(hold->process, thread->tid, &stat) && stat.state == 'D';
 }
 
-/* One look at each thread that was late; true when all are done with, or given up because those
- * left are in uninterruptible sleep and had their grace. */
-static bool late_ones_done(struct hold *hold, size_t from, size_t to, uint64_t begin)
+/* What is left of a range after a look at each thread that was late. */
+struct late {
+	size_t left;
+	bool any_came;
+};
+
+static struct late late_look(struct hold *hold, size_t from, size_t to)
 {
-	bool only_sleepers = true, all = true;
+	struct late late = {0};
 
 	for (size_t i = from; i < to; i++) {
 		struct held_thread *thread = &hold->threads[i];
 
+		if (thread->state != HELD_SEIZED)
+			continue;
 		if (thread_collect(hold, thread))
-			continue;
-		if (is_dead(hold,
-			    thread)) { /* a leader that exits is not reported while others live */
-			thread->state = HELD_GONE;
-			continue;
-		}
-		all = false;
-		only_sleepers &= is_asleep_for_good(hold, thread);
+			late.any_came = true;
+		else
+			late.left++;
 	}
-	return all || (only_sleepers && now_ns() - begin > SLEEPERS_GRACE_NS);
+	return late;
 }
 
-/* In table order, which is the order of the interrupts: nearly always the next one is ready. */
+/* Nobody came for a while: are those that are left all in uninterruptible sleep? A leader that
+ * exits is not reported while others live: it is gone. */
+static bool only_sleepers_left(struct hold *hold, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		struct held_thread *thread = &hold->threads[i];
+
+		if (thread->state != HELD_SEIZED)
+			continue;
+		if (is_dead(hold, thread))
+			thread->state = HELD_GONE;
+		else if (!is_asleep_for_good(hold, thread))
+			return false;
+	}
+	return true;
+}
+
+static void late_collect(struct hold *hold, size_t from, size_t to, uint64_t begin,
+			 uint64_t deadline)
+{
+	while (!hold->ended_by && now_ns() < deadline) {
+		struct late late = late_look(hold, from, to);
+
+		if (late.left == 0)
+			return;
+		if (!late.any_came && only_sleepers_left(hold, from, to) &&
+		    now_ns() - begin > SLEEPERS_GRACE_NS)
+			return;
+		wait_for_change(hold, now_ns() + SLICE_NS);
+	}
+}
+
+/* In table order, which is the order of the interrupts: nearly always the next one is ready. Once
+ * one was late, threads in uninterruptible sleep are not waited for here. */
 static void collect_range(struct hold *hold, size_t from, size_t to)
 {
 	uint64_t begin = now_ns(), deadline = begin + hold->timeout_ns;
 	bool any_late = false;
 
-	for (size_t i = from; i < to && !hold->ended_by; i++)
-		any_late |= !thread_await(hold, &hold->threads[i], deadline);
-	while (any_late && !hold->ended_by && !late_ones_done(hold, from, to, begin) &&
-	       now_ns() < deadline)
-		wait_for_change(hold, now_ns() + SLICE_NS);
+	for (size_t i = from; i < to && !hold->ended_by; i++) {
+		struct held_thread *thread = &hold->threads[i];
+
+		if (any_late && !thread_collect(hold, thread) &&
+		    is_asleep_for_good(hold, thread))
+			continue;
+		any_late |= !thread_await(hold, thread, deadline);
+	}
+	if (any_late)
+		late_collect(hold, from, to, begin, deadline);
 	for (size_t i = from; i < to; i++)
 		if (hold->threads[i].state == HELD_SEIZED)
 			hold->threads[i].state = HELD_LATE;
+	hold->waited_ns =
+		now_ns() - begin > hold->waited_ns ? now_ns() - begin : hold->waited_ns;
 }
 
 static void interrupt_from(struct hold *hold, size_t from)
@@ -450,13 +490,38 @@ static void thread_roll(struct hold *hold, size_t index)
 	thread_release(hold, thread);
 }
 
+/* Threads that were given up and stop after all while others roll: let go at once. */
+static size_t late_ones_release(struct hold *hold, size_t count)
+{
+	size_t late = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct held_thread *thread = &hold->threads[i];
+		int status;
+
+		if (thread->state != HELD_LATE || thread->released_ns)
+			continue;
+		late++;
+		if (waitpid(pid_of(thread), &status, __WALL | WNOHANG) <= 0 ||
+		    !WIFSTOPPED(status))
+			continue;
+		stopped_take(hold, thread, status);
+		thread_release(hold, thread);
+		thread->state = HELD_LATE;
+	}
+	return late;
+}
+
 static void roll_all(struct hold *hold, bool follow_new)
 {
-	size_t done = 0;
+	size_t done = 0, late = 0;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
-		for (; done < hold->count && !hold->ended_by && !hold->exec_seen; done++)
+		for (; done < hold->count && !hold->ended_by && !hold->exec_seen; done++) {
 			thread_roll(hold, done);
+			if (late || hold->threads[done].state == HELD_LATE)
+				late = late_ones_release(hold, done + 1);
+		}
 		if (hold->ended_by || hold->exec_seen || !follow_new ||
 		    !has_unknown_threads(hold) || !threads_list(hold))
 			return;
@@ -526,17 +591,54 @@ static void signals_block(sigset_t *before)
 	sigaction(SIGCHLD, &plain, NULL); /* ignored, it would not be sent */
 }
 
-/* A request to end that came when nobody waited. */
-static int pending_end(void)
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/* Those that are not ignored (nohup, background jobs). */
+static sigset_t ends_not_ignored(void)
 {
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (sigaction(ends[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, ends[i]);
+	return set;
+}
+
+/* A request to end that came when nobody waited. */
+static int pending_end(const struct hold *hold)
+{
 	sigset_t set;
 
 	sigpending(&set);
 	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-		if (sigismember(&set, ends[i]))
+		if (sigismember(&set, ends[i]) && sigismember(&hold->ends, ends[i]))
 			return ends[i];
 	return 0;
+}
+
+/*
+ * A thread that calls exec holds the lock that PTRACE_SEIZE needs and waits until all others are
+ * gone, also those that we have seized already: zombies that only their tracer can reap. The tracing
+ * thread cannot, while it waits for the lock; any thread of its process can. So we look from time to
+ * time. An id that is reaped here gives ECHILD there and is taken as gone.
+ */
+static void tracer_join(pthread_t tracer)
+{
+	struct timespec until;
+	siginfo_t gone = {0};
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += REAP_INTERVAL_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_timedjoin_np(tracer, NULL, &until) == 0)
+			return;
+		while (waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | __WALL) == 0 && gone.si_pid)
+			gone.si_pid = 0;
+	}
 }
 
 bool hold_run(struct hold *hold, bool follow_new, struct err *e)
@@ -546,12 +648,13 @@ bool hold_run(struct hold *hold, bool follow_new, struct err *e)
 	pthread_t tracer;
 	int failed;
 
+	hold->ends = ends_not_ignored();
 	signals_block(&before);
 	failed = pthread_create(&tracer, NULL, tracer_main, &work);
 	if (!failed)
-		pthread_join(tracer, NULL);
+		tracer_join(tracer);
 	if (!hold->ended_by)
-		hold->ended_by = pending_end();
+		hold->ended_by = pending_end(hold);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (hold->ended_by) /* everyone is released: now it may end us */
 		raise(hold->ended_by);

@@ -10,6 +10,8 @@
 #ifndef STACKER_PROCESS_HOLD_H
 #define STACKER_PROCESS_HOLD_H
 
+#include <signal.h>
+
 #include "process/procfs.h"
 #include "process/stacks.h"
 
@@ -27,6 +29,7 @@ struct held_thread {
 	uint8_t state; /* enum held_state */
 	bool has_registers;
 	bool foreign_registers; /* of another register set: a 32-bit program's */
+	int error;              /* errno of the attempt to attach, when it was refused */
 	int signal; /* stopped while this signal was on its way: handed on at release */
 	uint64_t interrupted_ns, released_ns; /* CLOCK_MONOTONIC; 0: never */
 	struct registers registers;
@@ -46,12 +49,13 @@ struct hold {
 	struct stack_owner *owners; /* per thread, for stacks_copy */
 	struct stacks *stacks;
 	/* results */
+	sigset_t ends;             /* signals that ask us to end: those that are not ignored */
 	bool raised;               /* SCHED_FIFO was granted */
 	bool exec_seen;            /* another program now runs in the process: try again */
 	bool overflow;             /* more new threads than there was room for */
 	uint32_t restarted;        /* system calls begun again, see call_restart */
-	int refused_errno;         /* of the first thread that could not be attached */
 	int ended_by;              /* the signal that asked us to end, or 0 */
+	uint64_t waited_ns;        /* the longest wait for threads to stop */
 	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */
 	uint64_t pac_code_mask;
 };

@@ -7,9 +7,9 @@
 #include "snapshot/snapshot.h"
 
 /* Parses the whole text. Lines that are not understood are skipped, so are lines that are not in
- * ascending order (the kernel writes them so; a changing process can repeat one). Paths: octal
- * escapes (the kernel writes "\012" for a newline) are undone; a final " (deleted)" is split off
- * only when no link count tells otherwise: the caller checks by inode. */
+ * ascending order (the kernel writes them so; a changing process can repeat one). Paths: the
+ * kernel's "\012" for a newline is undone; a final " (deleted)" is split off. Both may be part of a
+ * name all the same: the caller checks by inode. */
 void maps_parse(struct arena *arena, struct bytes text, struct map **maps, size_t *count);
 
 #endif

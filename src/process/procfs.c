@@ -18,9 +18,10 @@
 
 void process_close(struct process *process)
 {
+	fd_close_scoped(&process->status);
 	fd_close_scoped(&process->task);
 	fd_close_scoped(&process->dir);
-	process->dir = process->task = -1;
+	process->dir = process->task = process->status = -1;
 }
 
 /* Reads a small /proc file into a buffer without allocating; returns the length, 0 on failure. */
@@ -100,7 +101,7 @@ bool process_status(const struct process *process, struct process_status *out, s
 	value = status_value(text, "Uid");
 	if (value) /* real, effective, saved, file system: the effective one decides */
 		sscanf(value, "%*u %u", &out->uid);
-	out->namespace_pid = last_number_of_line(status_value(text, "NSpid"), process->pid);
+	out->namespace_pid = last_number_of_line(status_value(text, "NStgid"), process->pid);
 	out->kernel_thread = is_kernel_thread(process);
 	return true;
 }
@@ -189,7 +190,8 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 {
 	char path[32];
 
-	*process = (struct process){.pid = pid, .living = pid, .dir = -1, .task = -1};
+	*process = (struct process){
+		.pid = pid, .living = pid, .dir = -1, .task = -1, .status = -1};
 	snprintf(path, sizeof path, "/proc/%u", pid);
 	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
@@ -203,14 +205,16 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
 	}
 	living_find(process);
+	process->status = openat(process->dir, "status", O_RDONLY | O_CLOEXEC);
 	return true;
 }
 
 uint32_t task_count(const struct process *process)
 {
 	char text[8192];
+	ssize_t got = pread(process->status, text, sizeof text - 1, 0);
 
-	read_small(process->dir, "status", text, sizeof text);
+	text[got > 0 ? got : 0] = '\0';
 	return status_number(text, "Threads");
 }
 

@@ -16,8 +16,9 @@ struct process {
 	/* A thread that still has the memory: pid, or another one when the main thread has ended
 	 * while others live (a zombie has neither maps nor memory). */
 	uint32_t living;
-	int dir;  /* /proc/LIVING */
-	int task; /* /proc/PID/task */
+	int dir;    /* /proc/LIVING */
+	int task;   /* /proc/PID/task */
+	int status; /* /proc/LIVING/status, read again and again */
 };
 
 /* The lines of status that decide what can be done. */
@@ -25,7 +26,8 @@ struct process_status {
 	char name[64];
 	char state;
 	uint32_t tgid, tracer, threads, uid;
-	uint32_t namespace_pid; /* in its own pid namespace (last of NSpid); pid when unknown */
+	uint32_t
+		namespace_pid; /* in its own pid namespace (last of NStgid); pid when unknown */
 	bool kernel_thread;
 };
 
@@ -42,7 +44,7 @@ struct task_stat {
 };
 bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out);
 
-/* Thread ids, ascending except that the kernel's order is kept; at most `max` into `tids`.
+/* Thread ids in the kernel's order (of their making); at most `max` into `tids`.
  * Returns how many there are. */
 size_t task_list(const struct process *process, uint32_t *tids, size_t max);
 

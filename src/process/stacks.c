@@ -20,6 +20,8 @@
 #define UNKNOWN_PART (UINT64_C(64) << 10)
 /* Handlers interrupted by handlers on further alternate stacks. */
 #define STACK_SWITCHES_MAX 4
+/* How far above a handler's SP its signal frame is looked for. */
+#define HANDLER_PART (UINT64_C(64) << 10)
 /* Larger than any that is in use: Go takes 32 KiB, Rust and the JVM some pages. */
 #define ALTERNATE_STACK_MAX (UINT64_C(64) << 20)
 
@@ -62,13 +64,19 @@ void stacks_release(struct stacks *stacks)
  * next mapping above is then the one. */
 static uint64_t end_of_growing_stack(const struct snapshot *snapshot, uint64_t sp)
 {
-	for (size_t i = 0; i < snapshot->map_count; i++) {
-		const struct map *map = &snapshot->maps[i];
+	size_t low = 0, high = snapshot->map_count;
 
-		if (map->start > sp)
-			return strcmp(map->path, "[stack]") == 0 ? map->end : 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (snapshot->maps[middle].start <= sp)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return 0;
+	return low < snapshot->map_count && strcmp(snapshot->maps[low].path, "[stack]") == 0
+		       ? snapshot->maps[low].end
+		       : 0;
 }
 
 static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t block,
@@ -239,11 +247,12 @@ static uint64_t interrupted_sp(const struct stacks *stacks, const struct stack_c
 {
 	const struct arch *arch = stacks->snapshot->arch;
 	uint64_t sp_off = arch->sigframe_registers;
+	uint64_t end = copy->got < HANDLER_PART ? copy->got : HANDLER_PART;
 
 	for (size_t i = 0; i < arch->sigframe_words; i++)
 		if (arch->sigframe_slots[i] == arch->sp_slot)
 			sp_off += 8 * i;
-	for (uint64_t off = -copy->va & 15; off + sp_off + 8 <= copy->got; off += 16) {
+	for (uint64_t off = -copy->va & 15; off + sp_off + 8 <= end; off += 16) {
 		uint64_t sp = word_at(copy, off + sp_off);
 
 		if (sp - copy->va >= copy->wanted && is_signal_frame(stacks, copy, off) &&

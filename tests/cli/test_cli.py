@@ -86,7 +86,7 @@ def test_help():
     (("onephase", "--pid", "1", "--timeout", "soon"), "soon"),
     (("onephase", "--pid", "1", "--quiet=yes"), "--quiet"),
     (("onephase", "--pid", "1", "--tid", "x"), "x"),
-    (("onephase", "x\x1b[31m"), "x?[31m"),
+    (("onephase", "x\x1b[31m"), r"x\x1b[31m"),
     (("symbolize",), "--input"),
     (("symbolize", "--input", "x", "y"), "y"),
     (("symbolize", "--pid", "1"), "--pid"),
