@@ -21,6 +21,14 @@ const char *bytes_string(struct bytes bytes, uint64_t off)
 	return (const char *)(bytes.at + off);
 }
 
+struct bytes bytes_strings(struct bytes table)
+{
+	const uint8_t *last = table.len ? memrchr(table.at, 0, table.len) : NULL;
+
+	return last ? bytes_part(table, 0, (uint64_t)(last - table.at) + 1)
+		    : (struct bytes){NULL, 0};
+}
+
 bool bytes_equal(struct bytes a, struct bytes b)
 {
 	return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);

@@ -27,6 +27,15 @@ struct bytes bytes_part(struct bytes bytes, uint64_t off, uint64_t len);
 struct bytes bytes_from(struct bytes bytes, uint64_t off);
 /* The NUL-terminated string at off, or NULL when off or its end lies outside. */
 const char *bytes_string(struct bytes bytes, uint64_t off);
+/* A string table up to its last NUL: every offset in what is left begins a string. Tables are asked
+ * for many strings, and looking for the end of each (bytes_string) would cost the whole table each
+ * time where there is no NUL. */
+struct bytes bytes_strings(struct bytes table);
+/* The string at `off` of such a table; "" when out of bounds. */
+static inline const char *strings_at(struct bytes strings, uint64_t off)
+{
+	return off < strings.len ? (const char *)strings.at + off : "";
+}
 bool bytes_equal(struct bytes a, struct bytes b);
 
 struct reader {

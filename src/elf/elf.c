@@ -8,6 +8,10 @@
  * stay far below: Firefox has 40 sections, -ffunction-sections objects some hundred thousand. */
 #define SECTIONS_MAX ((uint64_t)4 << 20)
 
+/* The kernel refuses programs with more than 64 KiB of program headers. Segments are searched one
+ * by one for every address. */
+#define SEGMENTS_MAX (((uint64_t)64 << 10) / sizeof(Elf64_Phdr))
+
 static struct elf_segment segment_read(struct reader *r)
 {
 	struct elf_segment s = {0};
@@ -106,6 +110,9 @@ static bool segments_read(struct elf *elf, const struct header *h, struct err *e
 		return err_set(e, ERR_FORMAT, "program header size %u", h->program_size);
 	if (h->program_count > reader_left(&r) / h->program_size)
 		return err_set(e, ERR_FORMAT, "program headers lie outside the file");
+	if (h->program_count > SEGMENTS_MAX)
+		return err_set(e, ERR_LIMIT, "%llu program headers",
+			       (unsigned long long)h->program_count);
 	elf->segments = arena_array(elf->arena, struct elf_segment, h->program_count);
 	for (uint64_t i = 0; i < h->program_count; i++) {
 		r = reader_at(elf->data, h->program_off + i * h->program_size);
@@ -134,13 +141,10 @@ static void sections_read(struct elf *elf, const struct header *h)
 	}
 	elf->section_count = h->section_count;
 	if (h->names_index < elf->section_count)
-		names = bytes_part(elf->data, elf->sections[h->names_index].off,
-				   elf->sections[h->names_index].size);
-	for (uint64_t i = 0; i < h->section_count; i++) {
-		const char *name = bytes_string(names, name_offs[i]);
-
-		elf->sections[i].name = name ? name : "";
-	}
+		names = bytes_strings(bytes_part(elf->data, elf->sections[h->names_index].off,
+						 elf->sections[h->names_index].size));
+	for (uint64_t i = 0; i < h->section_count; i++)
+		elf->sections[i].name = strings_at(names, name_offs[i]);
 }
 
 bool elf_note_find(struct bytes notes, uint64_t align, const char *owner, uint32_t type,
@@ -169,24 +173,35 @@ bool elf_note_find(struct bytes notes, uint64_t align, const char *owner, uint32
 	return false;
 }
 
+/* `left` bytes may still be looked at: headers can name the same ones any number of times. */
+static bool build_id_find(struct bytes notes, uint64_t align, uint64_t *left, struct bytes *id)
+{
+	if (notes.len > *left)
+		return false;
+	*left -= notes.len;
+	return elf_note_find(notes, align, "GNU", NT_GNU_BUILD_ID, id);
+}
+
 /* Debug files keep their note as a section; their PT_NOTE may point at other contents. */
 static struct bytes build_id_read(const struct elf *elf)
 {
+	uint64_t left = elf->data.len;
 	struct bytes id = {NULL, 0};
 
 	for (size_t i = 0; i < elf->section_count; i++) {
 		const struct elf_section *s = &elf->sections[i];
 
-		if (s->type == SHT_NOTE && elf_note_find(bytes_part(elf->data, s->off, s->size),
-							 s->align, "GNU", NT_GNU_BUILD_ID, &id))
+		if (s->type == SHT_NOTE &&
+		    build_id_find(bytes_part(elf->data, s->off, s->size), s->align, &left, &id))
 			return id;
 	}
+	left = elf->data.len;
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const struct elf_segment *s = &elf->segments[i];
 
 		if (s->type == PT_NOTE &&
-		    elf_note_find(bytes_part(elf->data, s->off, s->file_size), s->align, "GNU",
-				  NT_GNU_BUILD_ID, &id))
+		    build_id_find(bytes_part(elf->data, s->off, s->file_size), s->align, &left,
+				  &id))
 			return id;
 	}
 	return (struct bytes){NULL, 0};

@@ -15,7 +15,7 @@ static struct elf_symbols symbols_of_section(struct elf *elf, uint32_t type)
 		if (elf_section_load(elf, s, &entries, NULL) &&
 		    elf_section_load(elf, &elf->sections[s->link], &strings, NULL)) {
 			symbols.entries = reader_over(entries);
-			symbols.strings = strings;
+			symbols.strings = bytes_strings(strings);
 			return symbols;
 		}
 	}
@@ -115,6 +115,7 @@ static struct elf_symbols symbols_of_dynamic(const struct elf *elf)
 	symbols.strings = elf_bytes_at(elf, d.strings);
 	if (symbols.strings.len > d.strings_size)
 		symbols.strings.len = d.strings_size;
+	symbols.strings = bytes_strings(symbols.strings);
 	return symbols;
 }
 
@@ -131,9 +132,7 @@ struct elf_symbols elf_symbols(struct elf *elf, enum elf_symbols_which which)
 
 const char *elf_symbols_name(struct bytes strings, uint32_t name_off)
 {
-	const char *name = bytes_string(strings, name_off);
-
-	return name ? name : "";
+	return strings_at(strings, name_off);
 }
 
 bool elf_symbols_next_unnamed(struct elf_symbols *symbols, struct elf_symbol *out)

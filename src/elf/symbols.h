@@ -21,7 +21,7 @@ struct elf_symbol {
 
 struct elf_symbols {
 	struct reader entries;
-	struct bytes strings;
+	struct bytes strings; /* as bytes_strings gives them */
 };
 
 /* A walk over one table; an absent table gives a walk that is over at once. */
@@ -32,7 +32,7 @@ bool elf_symbols_next(struct elf_symbols *symbols, struct elf_symbol *out);
 /* The same without its name (NULL): no string is looked at, which is what most of the time would
  * go to where few names are wanted. */
 bool elf_symbols_next_unnamed(struct elf_symbols *symbols, struct elf_symbol *out);
-/* The name at st_name; "" when out of bounds. */
+/* The name at st_name of a walk's strings; "" when out of bounds. */
 const char *elf_symbols_name(struct bytes strings, uint32_t name_off);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -223,6 +224,145 @@ static void check_cut(void **state)
 	arena_free(&arena);
 }
 
+/* A file with `contents` and many equal program headers or sections; section 1 is the names. */
+struct crowd {
+	size_t segments, sections;
+	Elf64_Shdr like; /* its offset is in the contents */
+	struct bytes contents;
+};
+
+static struct bytes crowd_make(struct arena *arena, const struct crowd *crowd)
+{
+	struct file f = file_make();
+	size_t segments_size = crowd->segments * sizeof f.load;
+	size_t sections_off =
+		sizeof f.header + segments_size + ((crowd->contents.len + 7) & ~7U);
+	size_t size = sections_off + crowd->sections * sizeof f.sections[0];
+	uint8_t *image = arena_alloc(arena, size, 1);
+	Elf64_Shdr like = crowd->like;
+
+	f.header.e_phoff = sizeof f.header;
+	f.header.e_phnum = (uint16_t)crowd->segments;
+	f.header.e_shoff = crowd->sections ? sections_off : 0;
+	f.header.e_shnum = (uint16_t)crowd->sections;
+	f.header.e_shstrndx = 1;
+	memcpy(image, &f.header, sizeof f.header);
+	for (size_t i = 0; i < crowd->segments; i++)
+		memcpy(image + sizeof f.header + i * sizeof f.load, &f.load, sizeof f.load);
+	if (crowd->contents.len)
+		memcpy(image + sizeof f.header + segments_size, crowd->contents.at,
+		       crowd->contents.len);
+	like.sh_offset = sizeof f.header + segments_size;
+	for (size_t i = 0; i < crowd->sections; i++)
+		memcpy(image + sections_off + i * sizeof like, &like, sizeof like);
+	return (struct bytes){image, size};
+}
+
+static void check_number_of_segments(void **state)
+{
+	static const struct {
+		size_t segments;
+		enum err_kind kind;
+	} cases[] = {{1, ERR_NONE}, {1170, ERR_NONE}, {1171, ERR_LIMIT}, {0xfff0, ERR_LIMIT}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct arena arena = {0};
+		struct crowd crowd = {.segments = cases[i].segments};
+		struct err e = {0};
+		struct elf elf;
+
+		assert_int_equal(elf_open(&elf, &arena, crowd_make(&arena, &crowd), "x", &e),
+				 cases[i].kind == ERR_NONE);
+		assert_int_equal(e.kind, cases[i].kind);
+		arena_free(&arena);
+	}
+}
+
+static struct bytes filled(struct arena *arena, size_t len, uint8_t byte)
+{
+	uint8_t *at = arena_alloc(arena, len, 1);
+
+	memset(at, byte, len);
+	return (struct bytes){at, len};
+}
+
+#define SECONDS_MAX (1 * CLOCKS_PER_SEC)
+
+/* Many sections, or symbols, whose names are looked for in a table without an end of a string. */
+static void check_names_without_end(void **state)
+{
+	enum { NAMES_SIZE = 4 << 20, MANY = 20000 };
+	struct arena arena = {0};
+	struct crowd crowd = {.sections = MANY,
+			      .contents = filled(&arena, NAMES_SIZE, 'x'),
+			      .like = section(1, SHT_STRTAB, 0, NAMES_SIZE, 1)};
+	struct bytes image = crowd_make(&arena, &crowd);
+	Elf64_Shdr symbols = section(1, SHT_SYMTAB, 64, (uint64_t)MANY * sizeof(Elf64_Sym), 1);
+	struct elf elf;
+	struct elf_symbols walk;
+	struct elf_symbol symbol;
+	clock_t begin = clock();
+	size_t count = 0;
+
+	(void)state;
+	memcpy((uint8_t *)(uintptr_t)image.at + image.len - sizeof symbols, &symbols,
+	       sizeof symbols);
+	assert_true(elf_open(&elf, &arena, image, "x", NULL));
+	assert_int_equal(elf.section_count, MANY);
+	assert_string_equal(elf.sections[MANY - 1].name, "");
+	walk = elf_symbols(&elf, ELF_SYMTAB);
+	for (; elf_symbols_next(&walk, &symbol); count++)
+		assert_string_equal(symbol.name, "");
+	assert_int_equal(count, MANY - 1);
+	assert_true(clock() - begin < SECONDS_MAX);
+	arena_free(&arena);
+}
+
+/* Many sections that are all the same notes, of the smallest size and of another type. */
+static void check_notes_named_often(void **state)
+{
+	enum { NOTES_SIZE = 12 * 80000, MANY = 4000 };
+	struct arena arena = {0};
+	struct crowd crowd = {.sections = MANY,
+			      .contents = filled(&arena, NOTES_SIZE, 0),
+			      .like = section(0, SHT_NOTE, 0, NOTES_SIZE, 0)};
+	struct bytes image = crowd_make(&arena, &crowd);
+	struct elf elf;
+	clock_t begin = clock();
+
+	(void)state;
+	assert_true(elf_open(&elf, &arena, image, "x", NULL));
+	assert_int_equal(elf.build_id.len, 0);
+	assert_true(clock() - begin < SECONDS_MAX);
+	arena_free(&arena);
+}
+
+/* Offsets that are good in a table whose end is cut off. */
+static void check_string_tables(void **state)
+{
+	static const struct {
+		const char *table;
+		size_t len;
+		uint64_t off;
+		const char *want;
+	} cases[] = {
+		{"\0ab\0cd", 7, 1, "ab"},    {"\0ab\0cd", 7, 2, "b"},  {"\0ab\0cd", 7, 4, "cd"},
+		{"\0ab\0cd", 6, 4, ""},      {"\0ab\0cd", 6, 1, "ab"}, {"\0ab\0cd", 3, 1, ""},
+		{"\0ab\0cd", 7, 7, ""},      {"\0ab\0cd", 0, 0, ""},   {"ab", 2, 0, ""},
+		{"\0ab", 4, UINT64_MAX, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct bytes table = {(const uint8_t *)cases[i].table, cases[i].len};
+
+		assert_string_equal(strings_at(bytes_strings(table), cases[i].off),
+				    cases[i].want);
+	}
+	assert_int_equal(bytes_strings((struct bytes){NULL, 0}).len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +370,10 @@ int main(void)
 		cmocka_unit_test(check_addresses),
 		cmocka_unit_test(check_lies),
 		cmocka_unit_test(check_cut),
+		cmocka_unit_test(check_number_of_segments),
+		cmocka_unit_test(check_names_without_end),
+		cmocka_unit_test(check_notes_named_often),
+		cmocka_unit_test(check_string_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
