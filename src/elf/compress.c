@@ -4,13 +4,21 @@
  * the data must then give exactly that many bytes, from exactly the bytes that are there: less,
  * more, or something behind the end is damage, and damaged debugging information is worse than
  * none.
+ *
+ * One bad section must not end the run: memory for contents is asked for, not demanded, it is
+ * given back when the data was bad, and all contents of a run together have an allowance.
  */
 #include "elf/compress.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <libdeflate.h>
 #include <lzma.h>
 #include <zstd.h>
+
+#include "base/file.h"
 
 #ifndef ELFCOMPRESS_ZSTD /* younger than glibc 2.36 */
 #define ELFCOMPRESS_ZSTD 2
@@ -22,6 +30,67 @@
 
 #define CHDR_SIZE   24 /* Elf64_Chdr: type, reserved, size, alignment */
 #define ZDEBUG_SIZE 12 /* "ZLIB" and a big-endian size */
+
+/* ---- Memory ---- */
+
+/* Where /proc/meminfo does not say what is available. */
+#define TOTAL_DEFAULT (UINT64_C(4) << 30)
+#define MEMINFO_SIZE_MAX ((size_t)64 << 10)
+
+/* What may still be decompressed in this run. */
+static struct {
+	bool known;
+	uint64_t left;
+} allowance;
+
+void decompress_allow(uint64_t bytes)
+{
+	allowance.known = true;
+	allowance.left = bytes;
+}
+
+static uint64_t memory_available(void)
+{
+	static const char word[] = "MemAvailable:";
+	struct arena scratch = {0};
+	struct bytes text;
+	const char *at = NULL;
+	uint64_t available = 2 * TOTAL_DEFAULT;
+
+	if (file_read_all(&scratch, AT_FDCWD, "/proc/meminfo", MEMINFO_SIZE_MAX, &text, NULL))
+		at = strstr((const char *)text.at, word);
+	if (at)
+		available = (uint64_t)strtoull(at + sizeof word - 1, NULL, 10) << 10;
+	arena_free(&scratch);
+	return available;
+}
+
+static uint8_t *room_take(struct arena *arena, uint64_t size, struct err *e)
+{
+	uint8_t *room;
+
+	if (!allowance.known)
+		decompress_allow(memory_available() / 2);
+	if (size > allowance.left) {
+		err_set(e, ERR_LIMIT, "needs %llu bytes; this run may decompress %llu more",
+			(unsigned long long)size, (unsigned long long)allowance.left);
+		return NULL;
+	}
+	room = arena_try(arena, size, 1);
+	if (!room)
+		err_set(e, ERR_LIMIT, "no memory for %llu bytes", (unsigned long long)size);
+	else
+		allowance.left -= size;
+	return room;
+}
+
+static void room_give_back(struct arena *arena, const uint8_t *room, uint64_t size)
+{
+	if (arena_drop(arena, room, size))
+		allowance.left += size;
+}
+
+/* ---- The formats ---- */
 
 /* The most that `in` may become. */
 static uint64_t size_limit(struct bytes in)
@@ -84,42 +153,54 @@ bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct
 		return false;
 	decompressor = libdeflate_alloc_decompressor();
 	if (!decompressor)
-		out_of_memory();
-	to = arena_alloc(arena, size, 1);
-	good = zlib_streams(decompressor, in, to, size, e);
+		return err_set(e, ERR_LIMIT, "no memory to decompress");
+	to = room_take(arena, size, e);
+	good = to && zlib_streams(decompressor, in, to, size, e);
 	libdeflate_free_decompressor(decompressor);
 	if (good && size)
 		*out = (struct bytes){ to, size };
+	else if (to)
+		room_give_back(arena, to, size);
 	return good;
 }
 
 /* ZSTD_decompress reads frame after frame (skippable ones too) and refuses what is left over. */
+static bool zstd_frames(struct bytes in, uint8_t *to, uint64_t size, struct err *e)
+{
+	size_t given = ZSTD_decompress(to, size, in.at, in.len);
+
+	if (ZSTD_isError(given))
+		return err_set(e, ERR_FORMAT, "damaged zstd data: %s",
+			       ZSTD_getErrorName(given));
+	return given == size ||
+	       err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes", given,
+		       (unsigned long long)size);
+}
+
 bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
 		     struct err *e)
 {
 	uint8_t *to;
-	size_t given;
+	bool good;
 
 	*out = (struct bytes){ NULL, 0 };
 	if (!size_check(in, size, e))
 		return false;
-	to = arena_alloc(arena, size, 1);
-	given = ZSTD_decompress(to, size, in.at, in.len);
-	if (ZSTD_isError(given))
-		return err_set(e, ERR_FORMAT, "damaged zstd data: %s",
-			       ZSTD_getErrorName(given));
-	if (given != size)
-		return err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes",
-			       given, (unsigned long long)size);
-	if (size)
+	to = room_take(arena, size, e);
+	if (!to)
+		return false;
+	good = zstd_frames(in, to, size, e);
+	if (good && size)
 		*out = (struct bytes){ to, size };
-	return true;
+	else
+		room_give_back(arena, to, size);
+	return good;
 }
 
 static bool xz_problem(lzma_ret result, struct err *e)
 {
 	switch (result) {
-	case LZMA_MEM_ERROR: out_of_memory();
+	case LZMA_MEM_ERROR: return err_set(e, ERR_LIMIT, "no memory to decompress");
 	case LZMA_MEMLIMIT_ERROR:
 		return err_set(e, ERR_LIMIT, "xz data needs more than %llu MiB to decompress",
 			       (unsigned long long)(XZ_MEMORY_MAX >> 20));
@@ -131,47 +212,48 @@ static bool xz_problem(lzma_ret result, struct err *e)
 	}
 }
 
-/* Makes room for as much again; false at the limit. */
+/* Makes room for as much again; false at a limit. */
 static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *space,
-		    uint64_t limit)
+		    uint64_t limit, struct err *e)
 {
 	size_t size = space->len ? space->len * 2 : XZ_FIRST_SIZE;
 	uint8_t *grown;
 
 	if (space->len >= limit)
-		return false;
+		return err_set(e, ERR_LIMIT, "xz data gives more than %llu bytes",
+			       (unsigned long long)limit);
 	if (size > limit)
 		size = limit;
-	grown = arena_alloc(arena, size, 1);
-	if (space->len)
+	grown = room_take(arena, size, e);
+	if (!grown)
+		return false;
+	if (space->len) {
 		memcpy(grown, space->at, space->len);
+		room_give_back(arena, space->at, space->len);
+	}
 	stream->next_out = grown + space->len;
 	stream->avail_out = size - space->len;
 	*space = (struct bytes){ grown, size };
 	return true;
 }
 
-static bool xz_run(struct arena *arena, lzma_stream *stream, uint64_t limit, struct bytes *out,
-		   struct err *e)
+static bool xz_run(struct arena *arena, lzma_stream *stream, uint64_t limit,
+		   struct bytes *space, struct err *e)
 {
-	struct bytes space = { NULL, 0 };
 	lzma_ret result = LZMA_OK;
 
 	while (result == LZMA_OK) {
-		if (stream->avail_out == 0 && !xz_grow(arena, stream, &space, limit))
-			return err_set(e, ERR_LIMIT, "xz data gives more than %llu bytes",
-				       (unsigned long long)limit);
+		if (stream->avail_out == 0 && !xz_grow(arena, stream, space, limit, e))
+			return false;
 		result = lzma_code(stream, LZMA_FINISH);
 	}
-	if (result != LZMA_STREAM_END)
-		return xz_problem(result, e);
-	*out = bytes_part(space, 0, stream->total_out);
-	return true;
+	return result == LZMA_STREAM_END || xz_problem(result, e);
 }
 
 bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
+	struct bytes space = { NULL, 0 };
 	lzma_ret result;
 	bool good;
 
@@ -183,7 +265,11 @@ bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, stru
 		return xz_problem(result, e);
 	stream.next_in = in.at;
 	stream.avail_in = in.len;
-	good = xz_run(arena, &stream, size_limit(in), out, e);
+	good = xz_run(arena, &stream, size_limit(in), &space, e);
+	if (good)
+		*out = bytes_part(space, 0, stream.total_out);
+	else if (space.len)
+		room_give_back(arena, space.at, space.len);
 	lzma_end(&stream);
 	return good;
 }

@@ -4,7 +4,9 @@
  * SHF_COMPRESSED with an Elf64_Chdr (ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD), .zdebug_* ("ZLIB", 8
  * bytes big-endian size, zlib stream), and the xz stream of .gnu_debugdata. The stated size is
  * hostile input: it must be at most DECOMPRESS_RATIO_MAX times the input and at most
- * DECOMPRESS_SIZE_MAX. Output memory comes from the arena.
+ * DECOMPRESS_SIZE_MAX, and fit what the run may still decompress; a section that does not is refused
+ * (ERR_LIMIT) as a damaged one is. Output memory comes from the arena and, when the data turns out
+ * bad, goes back to it. Not for two threads at once.
  */
 #ifndef STACKER_ELF_COMPRESS_H
 #define STACKER_ELF_COMPRESS_H
@@ -15,6 +17,10 @@
 /* deflate cannot do better than 1032:1; zstd can, on runs, but debug sections reach about 20. */
 #define DECOMPRESS_RATIO_MAX 1100
 #define DECOMPRESS_SIZE_MAX (UINT64_C(16) << 30)
+
+/* How much may be decompressed from now on, all contents together. Until it is called: half of the
+ * memory that is available when the first contents are read. */
+void decompress_allow(uint64_t bytes);
 
 bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
 		     struct err *e);

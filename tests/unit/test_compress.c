@@ -361,6 +361,65 @@ static void test_headers(void **state)
 	arena_free(&arena);
 }
 
+/* A section of 15 MB may state 16 GB: what the run may still decompress decides, and what was bad
+ * costs nothing. */
+static void test_allowance(void **state)
+{
+	static const struct form *const stated[] = { &forms[0], &forms[1] };
+	struct arena arena = { 0 };
+	struct bytes large = { arena_alloc(&arena, 15 << 20, 1), 15 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct arena own = { 0 };
+		struct err e = { 0 };
+		struct bytes out;
+
+		decompress_allow(UINT64_C(200) << 20);
+		refuses(stated[i], large, UINT64_C(15) << 30, ERR_LIMIT);
+		for (int times = 0; times < 4; times++) {
+			assert_false(stated[i]->unpack(&own, bytes_part(large, 0, 1 << 20),
+						       UINT64_C(64) << 20, &out, &e));
+			assert_int_equal(e.kind, ERR_FORMAT);
+			assert_int_equal(arena_held(&own), 0);
+		}
+		arena_free(&own);
+	}
+	arena_free(&arena);
+}
+
+static void test_allowance_is_used_up(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FORM_COUNT; i++) {
+		if (forms[i].size_is_stated) {
+			decompress_allow(2 * TEXT_SIZE + 1);
+			unpacks_to(&forms[i], forms[i].one);
+			unpacks_to(&forms[i], forms[i].one);
+		} else {
+			decompress_allow(0);
+		}
+		refuses(&forms[i], forms[i].one, TEXT_SIZE, ERR_LIMIT);
+	}
+}
+
+/* Growing in steps keeps one copy. */
+static void test_xz_keeps_nothing_of_bad_data(void **state)
+{
+	struct arena own = { 0 };
+	uint8_t damaged[sizeof xz_zeros];
+	struct bytes out;
+	struct err e = { 0 };
+
+	(void)state;
+	decompress_allow(UINT64_C(1) << 30);
+	memcpy(damaged, xz_zeros, sizeof damaged);
+	damaged[100] ^= 1;
+	assert_false(decompress_xz(&own, BYTES(damaged), &out, &e));
+	assert_int_equal(arena_held(&own), 0);
+	arena_free(&own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +431,9 @@ int main(void)
 		cmocka_unit_test(test_every_byte_wrong),
 		cmocka_unit_test(test_xz_bombs),
 		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_allowance),
+		cmocka_unit_test(test_allowance_is_used_up),
+		cmocka_unit_test(test_xz_keeps_nothing_of_bad_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
