@@ -206,10 +206,16 @@ static struct collector collect_all(struct symtab *t, struct arena *scratch, str
 /* ---- Order ---- */
 
 /* How far a name is from what a user would call the function: by its leading underscores, and
- * beyond any of these glibc's own aliases. */
+ * beyond any of these glibc's own aliases. More than so many underscores are all the same: a name
+ * may be made of megabytes of them, and this is asked for each comparison of a sort. */
+#define UNDERSCORES_MAX 8
 static size_t strangeness(const char *name)
 {
-	return strncmp(name, "__GI_", 5) == 0 ? SIZE_MAX : strspn(name, "_");
+	size_t underscores = 0;
+
+	while (underscores < UNDERSCORES_MAX && name[underscores] == '_')
+		underscores++;
+	return strncmp(name, "__GI_", 5) == 0 ? SIZE_MAX : underscores;
 }
 
 /* From worst to best, at one address. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -439,6 +440,40 @@ static void test_hostile_tables(void **state)
 	}
 }
 
+/* Many names of one function that are megabytes of underscores, in one string. */
+static void test_long_strange_names(void **state)
+{
+	enum { MANY = 2000, LENGTH = 1 << 20 };
+	struct arena arena = { 0 };
+	struct image_symbol *symbols = arena_array(&arena, struct image_symbol, MANY);
+	char *name = arena_alloc(&arena, LENGTH + 1, 1);
+	clock_t begin;
+	struct elf *elf;
+	struct elf_section *section;
+	struct symtab_symbol found;
+
+	(void)state;
+	memset(name, '_', LENGTH);
+	for (uint32_t i = 0; i < MANY; i++)
+		symbols[i] = (struct image_symbol){ i ? "f" : name, 0x1000, 16, STT_FUNC, G, 1 };
+	elf = open_image(&arena, (struct image){ .symbols = symbols, .symbol_count = MANY });
+	section = elf_section(elf, ".symtab");
+	assert_non_null(section);
+	for (uint32_t i = 1; i < MANY; i++) {
+		uint32_t name_off = 1 + i;
+
+		memcpy((uint8_t *)(uintptr_t)elf->data.at + section->off +
+			       (i + 1) * sizeof(Elf64_Sym),
+		       &name_off, sizeof name_off);
+	}
+	begin = clock();
+	assert_true(symtab_find(symtab_new(&arena, &(struct symtab_sources){ .module = elf }),
+				0x1000, &found));
+	assert_int_equal(found.name[0], '_');
+	assert_true(clock() - begin < CLOCKS_PER_SEC);
+	arena_free(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_eh_frame_hdr),
 		cmocka_unit_test(test_against_the_slow_way),
 		cmocka_unit_test(test_hostile_tables),
+		cmocka_unit_test(test_long_strange_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
