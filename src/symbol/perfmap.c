@@ -10,6 +10,12 @@
 /* A name is cut there: V8's may hold the source text of a whole pattern. */
 #define NAME_MAX_LENGTH 4096
 
+/* "0 1 f", which is shorter than any that a compiler writes. */
+#define LINE_MIN 5
+/* A line costs 80 bytes. Maps of the largest programs have some hundred thousand lines, mostly of
+ * more than 50 bytes; what comes behind so many is left out. */
+#define ENTRIES_MAX ((size_t)8 << 20)
+
 struct entry {
 	uint64_t start, end;
 	const char *name; /* in the text, not terminated */
@@ -87,19 +93,26 @@ static bool entry_read(struct bytes line, struct entry *out)
 	return true;
 }
 
+/* Lines that are long enough to be one of a map; at most ENTRIES_MAX. */
 static size_t line_count(struct bytes text)
 {
-	size_t count = 1;
+	size_t count = 0;
 
-	for (size_t i = 0; i < text.len; i++)
-		count += text.at[i] == '\n';
+	while (text.len && count < ENTRIES_MAX) {
+		struct bytes line = line_at(text);
+
+		count += line.len >= LINE_MIN;
+		text = bytes_from(text, line.len + 1);
+	}
 	return count;
 }
 
 static void entries_read(struct perfmap *map, struct bytes text)
 {
-	map->entries = arena_array(map->arena, struct entry, line_count(text));
-	while (text.len && map->entry_count < UINT32_MAX) {
+	size_t limit = line_count(text);
+
+	map->entries = arena_array(map->arena, struct entry, limit);
+	while (text.len && map->entry_count < limit) {
 		struct bytes line = line_at(text);
 		struct entry entry;
 

@@ -170,6 +170,26 @@ static void test_hostile_overlaps(void **state)
 	arena_free(&arena);
 }
 
+/* Lines too short to be any cost no room; the shortest one has room. */
+static void test_lines_that_are_none(void **state)
+{
+	enum { NEWLINES = 1 << 20 };
+	struct arena text_arena = {0}, arena = {0};
+	char *text = arena_alloc(&text_arena, NEWLINES + 1, 1);
+	struct perfmap *map;
+
+	(void)state;
+	memset(text, '\n', NEWLINES);
+	memcpy(text + NEWLINES - 18, "\n0 1 a\n1 1 b\n2 1 c", 18);
+	map = perfmap_parse(&arena, (struct bytes){(const uint8_t *)text, NEWLINES});
+	assert_int_equal(perfmap_count(map), 3);
+	assert_string_equal(name_at(map, 0), "a");
+	assert_string_equal(name_at(map, 2), "c");
+	assert_true(arena_held(&arena) < NEWLINES);
+	arena_free(&arena);
+	arena_free(&text_arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_long_names_are_cut),
 		cmocka_unit_test(test_overlaps_against_the_slow_way),
 		cmocka_unit_test(test_hostile_overlaps),
+		cmocka_unit_test(test_lines_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
