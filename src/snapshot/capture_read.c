@@ -30,6 +30,7 @@ static void read_format(const struct node *document)
 	struct node format = node_member(document, "format");
 	struct node version = node_member(document, "version");
 	const char *word = node_word(&format);
+	uint64_t number;
 	char shown[48];
 
 	if (!format.json) {
@@ -46,10 +47,13 @@ static void read_format(const struct node *document)
 		return;
 	}
 	node_require(&version);
-	if (node_number(&version, UINT64_MAX) > CAPTURE_VERSION)
+	number = node_number(&version, UINT64_MAX);
+	if (number > CAPTURE_VERSION)
 		node_fail(&version, ERR_UNSUPPORTED,
 			  "was written by a newer Stacker; this one reads versions up to %d",
 			  CAPTURE_VERSION);
+	else if (number < 1)
+		node_fail(&version, ERR_FORMAT, "is 0; the first one was 1");
 	document->in->escaped = true;
 }
 

@@ -141,11 +141,20 @@ static void read_stack_end(const struct node *up, struct stack *stack)
 	stack->fold_at = (size_t)member_number(up, "folded_before", stack->count);
 }
 
+/* Stacker writes one piece, and one more for each stack that a signal handler interrupted. They are
+ * searched one by one for every address that the unwinder reads. */
+#define PIECES_MAX 256
+
 static void read_pieces(const struct node *up, struct thread *thread)
 {
 	struct node list = node_member(up, "stack_memory");
 	size_t count = node_count(&list);
 
+	if (count > PIECES_MAX) {
+		node_fail(&list, ERR_LIMIT, "has %zu pieces; a stack has at most %d", count,
+			  PIECES_MAX);
+		return;
+	}
 	thread->pieces = arena_array(up->in->arena, struct memory_piece, count);
 	for (size_t i = 0; i < count && !up->in->failed; i++) {
 		struct node node = node_item(&list, i);
