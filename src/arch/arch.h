@@ -68,6 +68,8 @@ struct arch_saved {
 struct arch_frame {
 	struct arch_place sp; /* the caller's SP itself, not where it is saved */
 	bool ra_in_lr;
+	bool doubtful; /* SP is not where the ABI has it at calls */
+	bool by_jump;  /* told by a jump to another function, or by what looks like one */
 	struct arch_place ra; /* unless in LR */
 	uint8_t saved_count;
 	struct arch_saved saved[ARCH_FRAME_SAVED_MAX];
@@ -131,6 +133,11 @@ struct arch {
 	 * pc is a return address. False when that leads nowhere. NULL: cannot be told. */
 	bool (*frame_by_code)(struct bytes text, size_t at, bool called,
 			      struct arch_frame *out);
+	/* The same, told by running the code to text[at] from what may be the beginning of its function:
+	 * the nearest before `*entry` (at first: `at`) that leads here, which `*entry` then is. False
+	 * when there is no other. NULL: cannot be told. */
+	bool (*frame_by_entry)(struct bytes text, size_t at, bool called, size_t *entry,
+			       struct arch_frame *out);
 	/* Whether the instruction before text[at] is a call of any kind. */
 	bool (*is_after_call)(struct bytes text, size_t at);
 	/* A code pointer as it points, without pointer-authentication bits (`mask` from the kernel's

@@ -10,6 +10,8 @@
 
 #include <elf.h>
 
+#include "arch/x86_64_code.h"
+
 enum {
 	R15,
 	R14,
@@ -204,5 +206,8 @@ const struct arch arch_x86_64 = {
 	.sp_above_frame_record = true,
 	.return_address = return_address,
 	.direct_call = direct_call,
+	.frame_by_code = x86_64_frame_by_code,
+	.frame_by_entry = x86_64_frame_by_entry,
+	.is_after_call = x86_64_is_after_call,
 	.strip_pointer = strip_pointer,
 };

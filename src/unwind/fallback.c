@@ -4,6 +4,10 @@
  * that holds it: leaf functions in assembler (system calls, string functions) are short. */
 #define LEAF_SIZE_MAX 512
 
+/* Searches for the beginnings of functions, of one stack. Functions that never return are few, and each
+ * of these searches looks at kilobytes of code. */
+#define ENTRY_SEARCHES_MAX 16
+
 static bool return_is_code(const struct stepper *stepper, uint64_t ra)
 {
 	uint64_t va = stepper->arch->strip_pointer(ra, stepper->pac_mask);
@@ -210,6 +214,15 @@ static bool return_address_of(struct stepper *stepper, const struct cursor *curs
 	return register_known(&cursor->registers, lr);
 }
 
+static bool is_called_from(const struct stepper *stepper, uint64_t ra)
+{
+	uint64_t va = stepper->arch->strip_pointer(ra, stepper->pac_mask);
+	size_t at;
+	struct bytes text = memory_text(&stepper->memory, va, &at);
+
+	return text.len && stepper->arch->is_after_call(text, at);
+}
+
 /* A return address comes after a call, or it was made up: 0 by what starts a thread, a trampoline by
  * the kernel. That tells a frame that is one from what such a run may lead to in code that does not
  * keep the rules. */
@@ -217,16 +230,13 @@ static bool was_made_by_call(const struct stepper *stepper, uint64_t ra)
 {
 	uint64_t va = stepper->arch->strip_pointer(ra, stepper->pac_mask);
 	struct plan plan;
-	struct bytes text;
 	size_t at;
 
-	if (va == 0)
-		return true;
-	text = memory_text(&stepper->memory, va, &at);
-	if (text.len && stepper->arch->is_after_call(text, at))
+	if (va == 0 || is_called_from(stepper, ra))
 		return true;
 	plan_make(stepper->planner, va, PC_RETURN, &plan);
-	return plan.is_entered || (!text.len && plan.kind != PLAN_NOT_CODE);
+	return plan.is_entered ||
+	       (!memory_text(&stepper->memory, va, &at).len && plan.kind != PLAN_NOT_CODE);
 }
 
 static void restore_frame(struct stepper *stepper, struct cursor *cursor,
@@ -249,23 +259,69 @@ static void restore_frame(struct stepper *stepper, struct cursor *cursor,
 	cursor->at = sp;
 }
 
+/* Whether the frame pointer says the same. */
+static bool is_frame_record(const struct stepper *stepper, const struct cursor *cursor,
+			    const struct arch_frame *frame)
+{
+	uint64_t fp = (uint64_t)stepper->arch->dwarf_fp;
+	uint64_t va;
+
+	return !frame->ra_in_lr && register_known(&cursor->registers, fp) &&
+	       place_va(stepper, cursor, frame->ra, &va) && va == cursor->registers.at[fp] + 8;
+}
+
+/* Takes the frame if a return address is where it should be. */
+static bool return_by_frame(struct stepper *stepper, struct cursor *cursor,
+			    const struct arch_frame *frame, bool must_be_called,
+			    struct ending *ending)
+{
+	uint64_t sp, ra;
+	enum found_by found_by;
+
+	if (!place_va(stepper, cursor, frame->sp, &sp) ||
+	    !return_address_of(stepper, cursor, frame, &ra, ending) ||
+	    !(must_be_called ? is_called_from(stepper, ra) : was_made_by_call(stepper, ra)))
+		return false;
+	found_by = is_frame_record(stepper, cursor, frame) ? FOUND_FRAME_POINTER : FOUND_SCAN;
+	restore_frame(stepper, cursor, frame, sp);
+	cursor_move(cursor, stepper, ra, PC_RETURN, found_by);
+	return true;
+}
+
+/* The nearest beginning that leads to a return address. */
+static bool step_by_entry(struct stepper *stepper, struct cursor *cursor, struct bytes text,
+			  size_t at)
+{
+	const struct arch *arch = stepper->arch;
+	bool called = cursor->kind == PC_RETURN;
+	struct arch_frame frame;
+	struct ending ignored;
+	size_t entry = at;
+
+	if (!arch->frame_by_entry || stepper->entry_searches == ENTRY_SEARCHES_MAX)
+		return false;
+	stepper->entry_searches++;
+	while (arch->frame_by_entry(text, at, called, &entry, &frame))
+		if (return_by_frame(stepper, cursor, &frame, true, &ignored))
+			return true;
+	return false;
+}
+
 static bool step_by_code(struct stepper *stepper, struct cursor *cursor, struct ending *ending)
 {
 	const struct arch *arch = stepper->arch;
-	struct arch_frame frame;
-	uint64_t sp, ra;
+	struct arch_frame frame = {.doubtful = true};
+	bool returns;
 	size_t at;
 	struct bytes text = memory_text(&stepper->memory, cursor->pc, &at);
 
-	if (!text.len || !arch->frame_by_code ||
-	    !arch->frame_by_code(text, at, cursor->kind == PC_RETURN, &frame) ||
-	    !place_va(stepper, cursor, frame.sp, &sp) ||
-	    !return_address_of(stepper, cursor, &frame, &ra, ending) ||
-	    !was_made_by_call(stepper, ra))
+	if (!text.len || !arch->frame_by_code)
 		return false;
-	restore_frame(stepper, cursor, &frame, sp);
-	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_SCAN);
-	return true;
+	returns = arch->frame_by_code(text, at, cursor->kind == PC_RETURN, &frame);
+	if (returns && !frame.doubtful)
+		return return_by_frame(stepper, cursor, &frame, frame.by_jump, ending);
+	return step_by_entry(stepper, cursor, text, at) ||
+	       (returns && return_by_frame(stepper, cursor, &frame, true, ending));
 }
 
 bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,

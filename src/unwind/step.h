@@ -28,7 +28,8 @@ struct stepper {
 	uint64_t pac_mask;
 	int8_t dwarf_of_slot[ARCH_SLOTS]; /* -1: none */
 	const struct planner *planner;
-	struct memory memory; /* of the thread */
+	struct memory memory;    /* of the thread */
+	unsigned entry_searches; /* so far, of the thread (see unwind/fallback.c) */
 };
 
 void stepper_begin(struct stepper *stepper, const struct planner *planner);

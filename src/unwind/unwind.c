@@ -196,6 +196,7 @@ static bool step(struct walk *walk)
 static void walk_begin(struct walk *walk, struct unwinder *u, const struct thread *thread)
 {
 	u->stepper.memory = memory_of_thread(u->planner.snapshot, u->planner.modules, thread);
+	u->stepper.entry_searches = 0;
 	*walk = (struct walk){.unwinder = u, .thread = thread, .mark_life = 1};
 	cursor_begin(&walk->cursor, &u->stepper, &thread->registers);
 	walk->run_start = walk->cursor.at;

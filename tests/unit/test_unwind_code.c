@@ -146,6 +146,94 @@ static void test_tagged_frame_pointer(void **state)
 	expect(s, "+0x100=registers; +0x20c<cfi; +0x30c<fp; outermost frame");
 }
 
+/* --- x86_64 --- */
+
+enum { RBX = 3, RBP = 6, RSP = 7, RIP = 16 };
+
+#define CALL BYTES("\xe8\x00\x00\x00\x00")
+#define CALL_RBX BYTES("\xff\xd3")
+#define PUSH_RBX_AND_ROOM BYTES("\x53\x48\x83\xec\x10") /* push %rbx; sub $16,%rsp */
+#define LEAVE_RET BYTES("\xc9\xc3")
+#define POP_RBX_RET BYTES("\x48\x83\xc4\x10\x5b\xc3") /* add $16,%rsp; pop %rbx; ret */
+#define FOREVER BYTES("\xeb\xfe")
+/* CFA = rsp + 16, the return address below it; CFA = rbx + 0; no caller. */
+#define X_PROGRAM_16 BYTES("\x0c\x07\x10\x90\x01")
+#define X_PROGRAM_RBX BYTES("\x0c\x03\x00\x90\x01")
+#define X_PROGRAM_OUTERMOST BYTES("\x07\x10")
+
+/* Functions: 0x100 without CFI, called by the one at 0x200, called by the outermost one at 0x300. */
+static struct scene *begin_x86_64(size_t pc_off)
+{
+	struct scene *s = test_malloc(sizeof *s);
+
+	scene_begin(s, &arch_x86_64);
+	scene_code(s, 0x208, CALL);
+	scene_code(s, 0x308, CALL);
+	scene_cfi(s, 0x300, 0x100, X_PROGRAM_OUTERMOST);
+	scene_register(s, RIP, CODE_AT(pc_off));
+	scene_register(s, RSP, SCENE_STACK);
+	scene_register(s, RBP, 0);
+	return s;
+}
+
+/* Neither tables nor a frame pointer, called and interrupted. */
+static void test_x86_64_returns(void **state)
+{
+	struct scene *s = begin_x86_64(0x40);
+
+	(void)state;
+	scene_cfi(s, 0x40, 0x40, BYTES("\x0c\x07\x08\x90\x01"));
+	scene_code(s, 0x103, CALL);
+	scene_code(s, 0x108, POP_RBX_RET);
+	scene_cfi(s, 0x200, 0x100, X_PROGRAM_RBX);
+	STACK(s, SCENE_STACK, CODE_AT(0x108), 1, 2, SCENE_STACK + 64, CODE_AT(0x20d), 0, 0,
+	      CODE_AT(0x30d), 0);
+	expect(s, "+0x40=registers; +0x108<cfi; +0x20d<scan; +0x30d<cfi; outermost frame");
+}
+
+/* A thread's first function: code to its return there is none. */
+static void test_x86_64_never_returns(void **state)
+{
+	struct scene *s = begin_x86_64(0x40);
+
+	(void)state;
+	scene_cfi(s, 0x40, 0x40, BYTES("\x0c\x07\x08\x90\x01"));
+	scene_code(s, 0x100, PUSH_RBX_AND_ROOM);
+	scene_code(s, 0x105, CALL_RBX);
+	scene_code(s, 0x107, FOREVER);
+	scene_cfi(s, 0x200, 0x100, X_PROGRAM_RBX);
+	STACK(s, SCENE_STACK, CODE_AT(0x107), 1, 2, SCENE_STACK + 64, CODE_AT(0x20d), 0, 0,
+	      CODE_AT(0x30d), 0);
+	expect(s, "+0x40=registers; +0x107<cfi; +0x20d<scan; +0x30d<cfi; outermost frame");
+}
+
+/* The same, but nothing was called from the address that lies there. */
+static void test_x86_64_not_after_a_call(void **state)
+{
+	struct scene *s = begin_x86_64(0x40);
+
+	(void)state;
+	scene_cfi(s, 0x40, 0x40, BYTES("\x0c\x07\x08\x90\x01"));
+	scene_code(s, 0x100, PUSH_RBX_AND_ROOM);
+	scene_code(s, 0x105, CALL_RBX);
+	scene_code(s, 0x107, FOREVER);
+	STACK(s, SCENE_STACK, CODE_AT(0x107), 1, 2, 3, CODE_AT(0x240), 0);
+	expect(s, "+0x40=registers; +0x107<cfi; no unwind information [prog+0x1107]");
+}
+
+/* Where the frame pointer and the code say the same, it was found by the frame pointer. */
+static void test_x86_64_frame_pointer(void **state)
+{
+	struct scene *s = begin_x86_64(0x108);
+
+	(void)state;
+	scene_code(s, 0x108, LEAVE_RET);
+	scene_cfi(s, 0x200, 0x100, X_PROGRAM_16);
+	scene_register(s, RBP, SCENE_STACK + 16);
+	STACK(s, SCENE_STACK, 1, 2, 0, CODE_AT(0x20d), 0, CODE_AT(0x30d), 0);
+	expect(s, "+0x108=registers; +0x20d<fp; +0x30d<cfi; outermost frame");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +244,10 @@ int main(void)
 		cmocka_unit_test(test_zero),
 		cmocka_unit_test(test_not_captured),
 		cmocka_unit_test(test_tagged_frame_pointer),
+		cmocka_unit_test(test_x86_64_returns),
+		cmocka_unit_test(test_x86_64_never_returns),
+		cmocka_unit_test(test_x86_64_not_after_a_call),
+		cmocka_unit_test(test_x86_64_frame_pointer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
