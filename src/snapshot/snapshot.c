@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 /* Index of text in a table of `count` words, or count. */
 static size_t word_index(const char *const *words, size_t count, const char *text)
 {
@@ -97,17 +99,10 @@ const struct map *snapshot_map_at(const struct snapshot *snapshot, uint64_t va)
 
 const struct code_name *snapshot_code_name(const struct snapshot *snapshot, uint64_t va)
 {
-	size_t low = 0, high = snapshot->code_name_count;
+	size_t first =
+		FIRST_INDEX(snapshot->code_name_count, i, snapshot->code_names[i].va >= va);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (snapshot->code_names[middle].va < va)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < snapshot->code_name_count && snapshot->code_names[low].va == va
-		       ? &snapshot->code_names[low]
+	return first < snapshot->code_name_count && snapshot->code_names[first].va == va
+		       ? &snapshot->code_names[first]
 		       : NULL;
 }

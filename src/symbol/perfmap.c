@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 /* A name is cut there: V8's may hold the source text of a whole pattern. */
 #define NAME_MAX_LENGTH 4096
 
@@ -221,20 +223,12 @@ struct perfmap *perfmap_parse(struct arena *arena, struct bytes text)
 
 bool perfmap_find(const struct perfmap *map, uint64_t va, struct perfmap_place *out)
 {
-	size_t low = 0, high = map->span_count;
+	size_t first = FIRST_INDEX(map->span_count, i, map->spans[i].end > va);
 	const struct entry *owner;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->spans[middle].end <= va)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == map->span_count || map->spans[low].start > va)
+	if (first == map->span_count || map->spans[first].start > va)
 		return false;
-	owner = &map->entries[map->spans[low].owner];
+	owner = &map->entries[map->spans[first].owner];
 	*out = (struct perfmap_place){arena_copy(map->arena, owner->name, owner->name_len),
 				      owner->start};
 	return true;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "elf/symbols.h"
 #include "symbol/function_starts.h"
 
@@ -389,17 +390,9 @@ struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sour
 
 static const struct span *span_at(const struct spans *spans, uint64_t ea)
 {
-	size_t low = 0, high = spans->count;
+	size_t first = FIRST_INDEX(spans->count, i, spans->at[i].end > ea);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (spans->at[middle].end <= ea)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < spans->count && spans->at[low].start <= ea ? &spans->at[low] : NULL;
+	return first < spans->count && spans->at[first].start <= ea ? &spans->at[first] : NULL;
 }
 
 /* "memcpy@@GLIBC_2.14" -> "memcpy" */
@@ -438,17 +431,7 @@ bool symtab_find(struct symtab *t, uint64_t ea, struct symtab_symbol *out)
 /* The first candidate at `ea` or above. */
 static size_t lower_bound(const struct symtab *t, uint64_t ea)
 {
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->candidates[middle].ea < ea)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_INDEX(t->count, i, t->candidates[i].ea >= ea);
 }
 
 /* A symbol without a size counts as one byte there. */
