@@ -48,6 +48,7 @@ struct way {
 	struct value top; /* the highest that SP has been */
 	struct content now[SAVED_COUNT];
 	struct content stored[SAVED_COUNT]; /* as they were when they were stored last */
+	bool strayed;                       /* into another function */
 };
 
 struct search {
@@ -162,10 +163,16 @@ static void load(struct way *way, uint32_t reg, struct value from)
 		way->fp = (struct value){now->holds == HOLDS_OWN ? BASE_FP : BASE_NONE, 0};
 }
 
+/* After a call nobody saves LR: what does is the beginning of the next function, behind a call that
+ * does not return. */
 static void store(struct way *way, uint32_t reg)
 {
-	if (content_of(way->stored, reg))
-		*content_of(way->stored, reg) = *content_of(way->now, reg);
+	const struct content *now = content_of(way->now, reg);
+
+	if (reg == LR && now->holds == HOLDS_UNKNOWN)
+		way->strayed = true;
+	if (now)
+		*content_of(way->stored, reg) = *now;
 }
 
 /* The address of an access and what it leaves in its base register; `index` as the instructions have
@@ -295,7 +302,8 @@ static enum went call(struct search *search, struct way *way, uint32_t code)
 static enum went go_back(struct search *search, struct way *way, uint32_t code)
 {
 	(void)search, (void)code;
-	if (content_of(way->now, LR)->holds == HOLDS_UNKNOWN || way->sp.base == BASE_NONE)
+	if (content_of(way->now, LR)->holds == HOLDS_UNKNOWN || way->sp.base == BASE_NONE ||
+	    (way->sp.base == BASE_SP && way->sp.offset < 0))
 		return WENT_ASTRAY;
 	return WENT_BACK;
 }
@@ -355,7 +363,7 @@ static bool run_to_return(struct search *search, struct way *way)
 
 	do {
 		went = run_one(search, way);
-	} while (went == WENT_ON);
+	} while (went == WENT_ON && !way->strayed);
 	return went == WENT_BACK;
 }
 
