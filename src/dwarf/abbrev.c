@@ -193,6 +193,8 @@ const struct abbrevs *abbrevs_at(struct abbrev_cache *cache, struct dwarf *dwarf
 	for (abbrevs = *bucket; abbrevs; abbrevs = abbrevs->next)
 		if (abbrevs->off == off && encoding_equal(abbrevs->encoding, encoding))
 			return abbrevs;
+	if (!dwarf_work(dwarf, 1))
+		return NULL;
 	abbrevs = abbrevs_compile(cache, section, off <= section.len ? off : section.len,
 				  encoding, &size);
 	abbrevs->off = off;

@@ -93,7 +93,7 @@ void claims_by_units(struct claims *claims)
 	struct unit unit;
 
 	units_index(sections);
-	for (size_t i = 0; i < sections->extents.count; i++) {
+	for (size_t i = 0; i < sections->extents.count && dwarf_work(sections->dwarf, 1); i++) {
 		if (unit_read(sections, sections->extents.at[i].off, &unit))
 			unit_claim(claims, &unit);
 		sections_touched(sections, ROOT_TOUCH);

@@ -217,6 +217,8 @@ void functions_find(struct unit *unit, struct hits *hits, struct arena *scratch)
 
 	if (!walk)
 		walk = dwarf->walk = arena_new(dwarf->arena, struct walk);
+	if (!dwarf_work(dwarf, unit->end - unit->off))
+		return;
 	walk->thorough = false;
 	walk->unit = unit;
 	walk->hits = hits;

@@ -94,6 +94,7 @@ static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out,
 		reader_at(section_bytes(unit->sections, SECTION_ABBREV), unit->abbrev_off);
 	const uint8_t *begin = r.at;
 	uint64_t name, form, found;
+	bool paid;
 
 	*end = r.end;
 	while ((found = read_uleb(&r)) != 0) {
@@ -110,8 +111,9 @@ static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out,
 				read_sleb(&r);
 		} while (name || form);
 	}
-	return !reader_failed(&r) && found == code && found != 0 &&
-	       dwarf_work(unit->sections->dwarf, (uint64_t)(r.at - begin));
+	/* A search that finds nothing costs as much. */
+	paid = dwarf_work(unit->sections->dwarf, (uint64_t)(r.at - begin));
+	return paid && !reader_failed(&r) && found == code && found != 0;
 }
 
 static bool root_read(struct unit *unit, struct reader *r)

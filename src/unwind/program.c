@@ -311,6 +311,9 @@ static bool run_to_next_location(struct program *program, struct err *e)
 	struct instruction in;
 
 	while (reader_more(&program->code)) {
+		if (++program->steps > PROGRAM_STEPS_MAX)
+			return err_set(e, ERR_LIMIT, "call frame program: more than %d steps",
+				       PROGRAM_STEPS_MAX);
 		if (!read_instruction(program, &in, e) || !do_instruction(program, &in, e))
 			return false;
 		if (in.opcode.action == ADVANCE || in.opcode.action == SET_LOCATION)
@@ -329,6 +332,7 @@ static bool run_cie(struct program *program, struct err *e)
 		return false;
 	program->initial = program->now;
 	program->remembered_count = 0;
+	program->steps = 0;
 	return true;
 }
 
@@ -340,6 +344,7 @@ bool program_begin(struct program *program, const struct cfi_section *section,
 	program->location = program->next = fde->ea;
 	program->over = true;
 	program->remembered_count = 0;
+	program->steps = 0;
 	program->now = (struct row_rules){.ra_signed = false};
 	if (fde->cie->return_reg >= ARCH_DWARF_REGS)
 		return err_set(e, ERR_UNSUPPORTED, "return address in register %lu",

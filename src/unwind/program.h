@@ -21,11 +21,16 @@ struct row_rules {
 	bool ra_signed;
 };
 
+/* Instructions of one program: every call and return address of a function that saves and restores
+ * all registers around each would need some thousand. */
+#define PROGRAM_STEPS_MAX 131072
+
 struct program {
 	const struct cfi_section *section;
 	const struct fde *fde;
 	struct reader code;
 	uint64_t location, next; /* ea of the row being built; of the one after it */
+	uint32_t steps; /* instructions run so far */
 	bool in_cie;
 	bool over;
 	struct row_rules now, initial;
