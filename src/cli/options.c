@@ -31,7 +31,7 @@ static const struct option_row rows[] = {
 	{"executable", 'e', TEXT, "EXE", FIELD(executable), FOR_SYMBOLIZE, "the program that was captured"},
 	{"exe", 'e', TEXT, "FILE", FIELD(executable), FOR_ADDR2LINE, "the file the addresses belong to"},
 	{"format", 0, TEXT, "text|json", FIELD(format), FOR_REPORT, "form of the report (default text)"},
-	{"debug-dir", 0, LIST, "DIR", FIELD(debug_directories), FOR_REPORT | FOR_ADDR2LINE, "look for debug files here first (may be repeated)"},
+	{"debug-dir", 0, LIST, "DIR", FIELD(debug_directories), FOR_CAPTURE | FOR_REPORT | FOR_ADDR2LINE, "look for debug files here first (may be repeated)"},
 	{"sysroot", 0, TEXT, "DIR", FIELD(sysroot), FOR_REPORT, "put before every recorded path"},
 	{"any-build-id", 0, FLAG, NULL, FIELD(any_build_id), FOR_SYMBOLIZE, "use files even when their build-id differs"},
 	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on threads that do not stop (default 1000)"},

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "elf/debugfile.h"
 #include "symbol/code_names.h"
 #include "symbol/symbol.h"
-#include "unwind/unwind.h"
 
 #define TIMEOUT_MS_MAX 3600000
 
@@ -72,10 +72,30 @@ static bool request_make(struct arena *arena, const struct options *options,
 	return pid_option(options, &request->pid, e) && tids_option(arena, options, request, e);
 }
 
+static struct elf *find_debug_file(void *context, struct module *module)
+{
+	return debugfile_find(context, module->elf, module->path);
+}
+
+struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options)
+{
+	struct debugfiles *files = arena_new(arena, struct debugfiles);
+
+	*files = (struct debugfiles){
+		.arena = arena,
+		.directories = options->debug_directories.at,
+		.sysroot = options->sysroot,
+	};
+	return (struct unwind_options){
+		.frame_limit = options->max_frames,
+		.debug_files = {find_debug_file, files},
+	};
+}
+
 bool pipeline_capture(struct arena *arena, const struct options *options,
 		      struct snapshot *snapshot, struct modules *modules, struct err *e)
 {
-	struct unwind_options unwinding = {.frame_limit = options->max_frames};
+	struct unwind_options unwinding = pipeline_unwinding(arena, options);
 	struct capture_request request;
 	struct captured captured;
 

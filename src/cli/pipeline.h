@@ -10,6 +10,10 @@
 #include "module/module.h"
 #include "output/report.h"
 #include "process/process.h"
+#include "unwind/unwind.h"
+
+/* How to walk stacks: with the separate debug files that the options tell where to find. */
+struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options);
 
 /* Live process -> snapshot with unwound stacks, and its modules. `pid` comes from --pid or the
  * only argument. The caller closes nothing. */

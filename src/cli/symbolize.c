@@ -4,13 +4,12 @@
 #include "base/file.h"
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
-#include "unwind/unwind.h"
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
-static void unwind_again(struct arena *arena, struct snapshot *snapshot,
-			 struct modules *modules)
+static void unwind_again(struct arena *arena, const struct options *options,
+			 struct snapshot *snapshot, struct modules *modules)
 {
-	struct unwind_options unwinding = {0};
+	struct unwind_options unwinding = pipeline_unwinding(arena, options);
 	struct unwinder *unwinder = unwinder_new(arena, snapshot, modules, &unwinding);
 
 	for (size_t i = 0; i < snapshot->thread_count; i++) {
@@ -55,7 +54,7 @@ int symbolize_run(struct arena *arena, const struct options *options)
 		progress(options, NULL);
 		return fail(&e);
 	}
-	unwind_again(arena, &snapshot, &modules);
+	unwind_again(arena, options, &snapshot, &modules);
 	printing.from_capture = true;
 	printing.capture_name = options->input;
 	if (!pipeline_output(&out, arena, options, &e))

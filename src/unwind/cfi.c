@@ -26,6 +26,7 @@ struct cfi {
 	struct elf *elf; /* the module's: says what is code */
 	struct source sources[SOURCES_MAX];
 	size_t source_count;
+	bool looked_for_debug_file;
 };
 
 /* --- What a file has --- */
@@ -114,6 +115,19 @@ bool cfi_add_debug_file(struct module *module, struct arena *arena, struct elf *
 			struct err *e)
 {
 	return add_debug_frame(cfi_of(module, arena), debug, e);
+}
+
+bool cfi_look_for_debug_file(struct module *module, struct arena *arena,
+			     const struct cfi_debug_files *files)
+{
+	struct cfi *cfi = cfi_of(module, arena);
+	struct elf *debug;
+
+	if (cfi->looked_for_debug_file || !files->find || !module->elf)
+		return false;
+	cfi->looked_for_debug_file = true;
+	debug = files->find(files->context, module);
+	return debug && cfi_add_debug_file(module, arena, debug, NULL);
 }
 
 /* --- All FDEs --- */

@@ -26,6 +26,18 @@ enum cfi_answer {
 enum cfi_answer cfi_row_at(struct module *module, struct arena *arena, uint64_t ea,
 			   struct row *out, struct err *e);
 
+/* How separate debug files are found. */
+struct cfi_debug_files {
+	/* That of a module which has its file, or NULL. NULL itself: there are none. */
+	struct elf *(*find)(void *context, struct module *module);
+	void *context;
+};
+
+/* Looks for the module's debug file, the first time that this is asked. True when there is one now that
+ * has further call frame information. */
+bool cfi_look_for_debug_file(struct module *module, struct arena *arena,
+			     const struct cfi_debug_files *files);
+
 /* Adds the separate debug file of a module, which must outlive it; its addresses are those of the
  * module. Nothing is parsed before it is needed. False when it has no usable .debug_frame. Must
  * come before the module's rows are asked for, as negative answers are cached by the unwinder. */

@@ -1,7 +1,5 @@
 #include "unwind/plan.h"
 
-#include "unwind/cfi.h"
-
 /* _start has no CFI in many C libraries. It is where the file says the program begins, and no longer
  * than this many bytes (glibc and musl have 14 to 52). */
 #define START_SIZE_MAX 64
@@ -167,10 +165,17 @@ struct place {
 static enum cfi_answer row_for(const struct planner *planner, const struct place *place,
 			       uint64_t lookup, struct row *row)
 {
-	if (!place->range || !place->range->module->elf)
+	const struct module_range *range = place->range;
+	enum cfi_answer answer;
+
+	if (!range || !range->module->elf)
 		return CFI_NONE;
-	return cfi_row_at(place->range->module, planner->arena, lookup - place->range->bias,
-			  row, NULL);
+	answer = cfi_row_at(range->module, planner->arena, lookup - range->bias, row, NULL);
+	if (answer == CFI_NONE && range->executable &&
+	    cfi_look_for_debug_file(range->module, planner->arena, &planner->debug_files))
+		answer = cfi_row_at(range->module, planner->arena, lookup - range->bias, row,
+				    NULL);
+	return answer;
 }
 
 /* The trampoline's own CFI, if it has some that says what it is, else the kernel's layout. Found at

@@ -8,6 +8,7 @@
 #ifndef STACKER_UNWIND_PLAN_H
 #define STACKER_UNWIND_PLAN_H
 
+#include "unwind/cfi.h"
 #include "unwind/memory.h"
 #include "unwind/row.h"
 
@@ -53,6 +54,7 @@ struct planner {
 	struct arena *arena;
 	const struct snapshot *snapshot;
 	struct modules *modules;
+	struct cfi_debug_files debug_files;
 };
 
 /* Fills in everything but PLAN_EMPTY. */

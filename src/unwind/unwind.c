@@ -276,9 +276,9 @@ struct unwinder *unwinder_new(struct arena *arena, const struct snapshot *snapsh
 	struct unwinder *u = arena_new(arena, struct unwinder);
 
 	u->arena = arena;
-	u->planner = (struct planner){arena, snapshot, modules};
 	if (options)
 		u->options = *options;
+	u->planner = (struct planner){arena, snapshot, modules, u->options.debug_files};
 	cache_begin(&u->cache, arena);
 	stepper_begin(&u->stepper, &u->planner);
 	folding_begin(&u->folding, arena,

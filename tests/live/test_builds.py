@@ -1,6 +1,8 @@
 """One program, built by every compiler, linker and layout: its stacks are what it tells itself."""
 import json
+import platform
 import re
+import shutil
 import subprocess
 
 import paths
@@ -18,7 +20,7 @@ THREADS = [
     "no-frame-pointer", "static", "static-pie", "no-pie", "cf-protection", "lld", "lld-no-pie",
     "lld-no-rosegment", "mold", "gold", "gold-no-pie", "noseparate-code", "large-pages", "now", "lazy",
     "dwarf4", "compressed", "no-table", "debug-frame", "debug-frame-compressed", "table-omit", "table-wrong",
-    "no-program-header", "no-build-id", "other-build-id", "debuglink",
+    "no-program-header", "no-build-id", "other-build-id", "debuglink", "debug-frame-debuglink",
 ]
 BUILDS = [f"threads-{name}" for name in THREADS]
 INLINES = ["inlines-gcc-O0", "inlines-gcc-O2", "inlines-clang-O2", "inlines-lto", "inlines-dwarf4"]
@@ -82,6 +84,35 @@ def test_no_unwind_information_with_frame_pointers(start):
     assert ways == ["fp"]
 
 
+def own_ways(report, name):
+    return {f["found_by"] for t in report["threads"] for f in t["frames"][1:]
+            if program.module_name(f) == name and f["function"] in ("inner", "middle", "outer")}
+
+
+def test_call_frames_in_a_debug_file(start, tmp_path):
+    """.debug_frame is only in the separate debug file, wherever that is; without it the code tells."""
+    name = "threads-debug-frame-debuglink"
+    program_file, debug_file = tmp_path / "moved" / name, f"{name}.debug"
+    program_file.parent.mkdir()
+    shutil.copy(target.fixture(name), program_file)
+    process = start(program_file)
+    stacks = process.told()
+    without = program.report(process.pid)
+    assert "debug_frame" not in own_ways(without, name)
+    (tmp_path / "debug").mkdir()
+    shutil.copy(target.fixture(debug_file), tmp_path / "debug" / debug_file)
+    there = ("--debug-dir", tmp_path / "debug")
+    report = program.report(process.pid, *there)
+    truth.compare_all(stacks, report)
+    assert own_ways(report, name) == {"debug_frame"}
+    program.capture(process.pid, tmp_path / "capture.json", "--with-stacks")
+    again = program.symbolized(tmp_path / "capture.json", *there)
+    truth.compare_all(stacks, again)
+    assert own_ways(again, name) == {"debug_frame"}
+    program.capture(process.pid, tmp_path / "capture.json", *there)
+    assert own_ways(program.symbolized(tmp_path / "capture.json", *there), name) == {"debug_frame"}
+
+
 def check_true_prefix(stack, thread):
     """Nothing invented: of the calls that are told as many as there are frames, and a reason."""
     told = [c.function for c in stack.calls]
@@ -109,6 +140,16 @@ def test_no_unwind_information_at_all(start):
         thread = program.thread_of(report, stack.tid)
         assert stack.calls[0].function in program.functions(thread), program.shown(thread)
         check_true_prefix(stack, thread)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="not known of other compilers")
+def test_the_code_tells(start):
+    """The same: what the code does until it returns leads to the end of every stack."""
+    process = start("threads-nocfi-nofp")
+    stacks = process.told()
+    report = program.report(process.pid)
+    truth.compare_all(stacks, report, lines=False)
+    assert own_ways(report, "threads-nocfi-nofp") == {"scan"}
 
 
 @pytest.mark.parametrize("name", MUSL)

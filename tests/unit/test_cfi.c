@@ -389,6 +389,50 @@ static void test_debug_file(void **state)
 	assert_false(row.from_debug_frame);
 }
 
+struct finder {
+	struct elf *found;
+	unsigned asked;
+};
+
+static struct elf *find(void *context, struct module *module)
+{
+	struct finder *finder = context;
+
+	assert_non_null(module->elf);
+	finder->asked++;
+	return finder->found;
+}
+
+/* Asked once a module, whatever the answer; a file without .debug_frame is no help. */
+static void test_look_for_debug_file(void **state)
+{
+	struct maker debug = {.arena = &arena};
+	struct fixture f = {.image.machine = 0}, g = {.image.machine = 0},
+		       d = {.image.machine = 0};
+	struct module no_file = {.name = "gone"};
+	struct finder finder = {.found = NULL};
+	struct cfi_debug_files files = {find, &finder};
+
+	(void)state;
+	open_image(&f, 1);
+	open_image(&g, 1);
+	make_fde(&debug, make_cie_x86_64(&debug, ""), TEXT, 0x20, BYTES("\x0e\x18"));
+	d.sections[1] = image_plain(".debug_frame", made(&debug));
+	open_image(&d, 2);
+	assert_false(cfi_look_for_debug_file(&f.module, &arena,
+					     &(struct cfi_debug_files){NULL, NULL}));
+	assert_false(cfi_look_for_debug_file(&no_file, &arena, &files));
+	assert_int_equal(finder.asked, 0);
+	assert_false(cfi_look_for_debug_file(&f.module, &arena, &files));
+	finder.found = &d.elf;
+	assert_false(cfi_look_for_debug_file(&f.module, &arena, &files));
+	assert_int_equal(finder.asked, 1);
+	assert_true(cfi_look_for_debug_file(&g.module, &arena, &files));
+	assert_false(cfi_look_for_debug_file(&g.module, &arena, &files));
+	assert_int_equal(finder.asked, 2);
+	assert_int_equal(offset_at(&g.module, TEXT), 0x18);
+}
+
 static void test_damaged_program(void **state)
 {
 	struct maker m = {.arena = &arena, .ea = EH_FRAME, .is_eh = true};
@@ -435,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_debug_frame),
 		cmocka_unit_test(test_debug_frame_tombstones),
 		cmocka_unit_test(test_debug_file),
+		cmocka_unit_test(test_look_for_debug_file),
 		cmocka_unit_test(test_damaged_program),
 		cmocka_unit_test(test_no_cfi),
 	};
