@@ -13,8 +13,6 @@
  */
 #include "arch/aarch64_code.h"
 
-#include <string.h>
-
 enum { FP = 29, LR = 30, SP = 31 };
 
 /* Of one search: code that is run in all, branches, and branches whose other way is still open. Most
@@ -39,6 +37,12 @@ struct content {
 	struct value from; /* HOLDS_LOADED */
 };
 
+/* Where a register was stored last on the way, and what it held then. */
+struct stored {
+	struct value to; /* BASE_NONE: not at all, or nobody knows where */
+	struct content content;
+};
+
 #define SAVED_COUNT (SP - ARCH_AARCH64_FIRST_SAVED)
 
 /* One way through the code. */
@@ -47,8 +51,8 @@ struct way {
 	struct value sp, fp;
 	struct value top; /* the highest that SP has been */
 	struct content now[SAVED_COUNT];
-	struct content stored[SAVED_COUNT]; /* as they were when they were stored last */
-	bool strayed;                       /* into another function */
+	struct stored stored[SAVED_COUNT];
+	bool strayed; /* into another function */
 };
 
 struct search {
@@ -81,11 +85,20 @@ static struct value *tracked(struct way *way, uint32_t reg)
 	return reg == SP ? &way->sp : reg == FP ? &way->fp : NULL;
 }
 
-static struct content *content_of(struct content *contents, uint32_t reg)
+static bool is_saved(uint32_t reg)
 {
-	if (reg < ARCH_AARCH64_FIRST_SAVED || reg > LR)
-		return NULL;
-	return &contents[reg - ARCH_AARCH64_FIRST_SAVED];
+	return reg >= ARCH_AARCH64_FIRST_SAVED && reg <= LR;
+}
+
+/* NULL for other registers than those that are saved. */
+static struct content *content_of(struct way *way, uint32_t reg)
+{
+	return is_saved(reg) ? &way->now[reg - ARCH_AARCH64_FIRST_SAVED] : NULL;
+}
+
+static struct stored *stored_of(struct way *way, uint32_t reg)
+{
+	return is_saved(reg) ? &way->stored[reg - ARCH_AARCH64_FIRST_SAVED] : NULL;
 }
 
 static struct value moved(struct value value, int64_t distance)
@@ -140,23 +153,26 @@ static enum went move_register(struct search *search, struct way *way, uint32_t 
 
 /* --- Loads and stores --- */
 
-/* What lies below the highest SP was written on the way: another function's frame, which a jump went
- * into, or one that is made only after the pc. */
-static bool is_written_on_way(const struct way *way, struct value at)
+/* What was written on the way, by a prologue after the pc: where the register itself was stored, and all
+ * that lies below the highest SP (the frame of another function, which a jump went into). */
+static bool is_written_on_way(const struct way *way, const struct stored *stored,
+			      struct value at)
 {
-	return at.base == way->top.base && at.offset < way->top.offset;
+	return (at.base == way->top.base && at.offset < way->top.offset) ||
+	       (at.base == stored->to.base && at.offset == stored->to.offset);
 }
 
 static void load(struct way *way, uint32_t reg, struct value from)
 {
-	struct content *now = content_of(way->now, reg);
+	struct content *now = content_of(way, reg);
+	const struct stored *stored = stored_of(way, reg);
 
 	if (!now)
 		return;
 	if (from.base == BASE_NONE)
 		now->holds = HOLDS_UNKNOWN;
-	else if (is_written_on_way(way, from))
-		*now = *content_of(way->stored, reg);
+	else if (is_written_on_way(way, stored, from))
+		*now = stored->content;
 	else
 		*now = (struct content){HOLDS_LOADED, from};
 	if (reg == FP)
@@ -165,14 +181,14 @@ static void load(struct way *way, uint32_t reg, struct value from)
 
 /* After a call nobody saves LR: what does is the beginning of the next function, behind a call that
  * does not return. */
-static void store(struct way *way, uint32_t reg)
+static void store(struct way *way, uint32_t reg, struct value to)
 {
-	const struct content *now = content_of(way->now, reg);
+	const struct content *now = content_of(way, reg);
 
 	if (reg == LR && now->holds == HOLDS_UNKNOWN)
 		way->strayed = true;
 	if (now)
-		*content_of(way->stored, reg) = *now;
+		*stored_of(way, reg) = (struct stored){to, *now};
 }
 
 /* The address of an access and what it leaves in its base register; `index` as the instructions have
@@ -203,8 +219,8 @@ static enum went pair(struct search *search, struct way *way, uint32_t code)
 		load(way, field(code, 0, 5), address);
 		load(way, field(code, 10, 5), moved(address, 8));
 	} else if (!vector && size == 2) {
-		store(way, field(code, 0, 5));
-		store(way, field(code, 10, 5));
+		store(way, field(code, 0, 5), address);
+		store(way, field(code, 10, 5), moved(address, 8));
 	}
 	raise_top(way);
 	return WENT_ON;
@@ -218,7 +234,7 @@ static enum went single(struct way *way, uint32_t code, struct value address)
 	if (whole && field(code, 22, 2) == 1)
 		load(way, field(code, 0, 5), address);
 	else if (whole && field(code, 22, 2) == 0)
-		store(way, field(code, 0, 5));
+		store(way, field(code, 0, 5), address);
 	raise_top(way);
 	return WENT_ON;
 }
@@ -295,14 +311,14 @@ static enum went branch_if_14(struct search *search, struct way *way, uint32_t c
 static enum went call(struct search *search, struct way *way, uint32_t code)
 {
 	(void)search, (void)code;
-	content_of(way->now, LR)->holds = HOLDS_UNKNOWN;
+	content_of(way, LR)->holds = HOLDS_UNKNOWN;
 	return WENT_ON;
 }
 
 static enum went go_back(struct search *search, struct way *way, uint32_t code)
 {
 	(void)search, (void)code;
-	if (content_of(way->now, LR)->holds == HOLDS_UNKNOWN || way->sp.base == BASE_NONE ||
+	if (content_of(way, LR)->holds == HOLDS_UNKNOWN || way->sp.base == BASE_NONE ||
 	    (way->sp.base == BASE_SP && way->sp.offset < 0))
 		return WENT_ASTRAY;
 	return WENT_BACK;
@@ -374,7 +390,7 @@ static struct arch_place place_of(struct value value)
 
 static void frame_of_way(struct way *way, struct arch_frame *out)
 {
-	const struct content *lr = content_of(way->now, LR);
+	const struct content *lr = content_of(way, LR);
 
 	*out = (struct arch_frame){
 		.sp = place_of(way->sp),
@@ -382,7 +398,7 @@ static void frame_of_way(struct way *way, struct arch_frame *out)
 		.ra = place_of(lr->from),
 	};
 	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
-		const struct content *content = content_of(way->now, reg);
+		const struct content *content = content_of(way, reg);
 
 		if (content->holds == HOLDS_LOADED)
 			out->saved[out->saved_count++] =
@@ -400,8 +416,9 @@ static struct way way_begin(size_t at, bool called)
 	};
 
 	if (called)
-		content_of(way.now, LR)->holds = HOLDS_UNKNOWN;
-	memcpy(way.stored, way.now, sizeof way.stored);
+		content_of(&way, LR)->holds = HOLDS_UNKNOWN;
+	for (size_t i = 0; i < SAVED_COUNT; i++)
+		way.stored[i].content = way.now[i];
 	return way;
 }
 

@@ -49,7 +49,9 @@ enum { CALLED = true, EXACT = false };
 #define LDR_X19_FP 0xf85f03b3  /* ldur x19,[x29,#-16] */
 #define LDR_X30_X9 0xf940013e  /* ldr x30,[x9] */
 #define MOV_X30_X9 0xaa0903fe
-#define LDR_X30_SP_8 0xf94007fe /* ldr x30,[sp,#8] */
+#define STP_FP_LR_SP_16 0xa9017bfd /* stp x29,x30,[sp,#16] */
+#define LDP_FP_LR_SP_16 0xa9417bfd /* ldp x29,x30,[sp,#16] */
+#define LDR_X30_SP_8 0xf94007fe    /* ldr x30,[sp,#8] */
 
 struct code_case {
 	const char *name;
@@ -71,6 +73,10 @@ static const struct code_case cases[] = {
 	{"only LR is saved", CALLED, {POP_LR_16, RET, END}, "sp+16 sp+0"},
 	{"before the frame is made", EXACT, {PUSH_FP_LR_32, MOV_FP_SP, BL, POP_FP_LR_32, RET, END}, "sp+0 lr"},
 	{"the frame is half made", EXACT, {MOV_FP_SP, BL, POP_FP_LR_32, RET, END}, "sp+32 sp+8 x29=sp+0"},
+	{"there is room, and nothing in it", EXACT,
+	 {STP_FP_LR_SP_16, BL, LDP_FP_LR_SP_16, ADD_SP_48, RET, END}, "sp+48 lr"},
+	{"before a frame of variable size", EXACT,
+	 {PUSH_FP_LR_32, MOV_FP_SP, ADD_SP_X16, BL, MOV_SP_FP, POP_FP_LR_32, RET, END}, "sp+0 lr"},
 	{"before the return", EXACT, {AUTIASP, RET, END}, "sp+0 lr"},
 	{"a leaf with room", EXACT, {NOP, ADD_SP_48, RET, END}, "sp+48 lr"},
 	{"a leaf before its room", EXACT, {SUB_SP_48, NOP, ADD_SP_48, RET, END}, "sp+0 lr"},
