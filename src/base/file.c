@@ -151,6 +151,12 @@ static void unfinished_remove(int number)
 	raise(number); /* SA_RESETHAND: the default action now */
 }
 
+static void unfinished_remove_at_exit(void)
+{
+	if (unfinished)
+		unlink(unfinished);
+}
+
 static const int guarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 void output_guard_signals(void)
@@ -159,6 +165,7 @@ void output_guard_signals(void)
 				   .sa_flags = (int)SA_RESETHAND};
 	struct sigaction before;
 
+	atexit(unfinished_remove_at_exit); /* out of memory */
 	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
 		if (sigaction(guarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(guarded[i], &action, NULL);

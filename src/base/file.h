@@ -58,7 +58,7 @@ bool output_commit(struct output *out, struct err *e);
 void output_abandon(struct output *out);
 
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the temporary file of the output that is open, and
- * then end the program as they would have. */
+ * then end the program as they would have; so does exit. */
 void output_guard_signals(void);
 
 #endif

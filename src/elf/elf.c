@@ -262,9 +262,14 @@ bool elf_section_load(struct elf *elf, struct elf_section *section, struct bytes
 	*out = (struct bytes){NULL, 0};
 	if (!section || section->type == SHT_NOBITS)
 		return true;
-	if (!section->loaded && !contents_load(elf, section, e))
-		return err_within(e, "%s: section %s", elf->name, section->name);
-	section->loaded = true;
+	if (!section->loaded) {
+		section->loaded =
+			true; /* a damaged one is not tried again: it is empty from now on */
+		if (!contents_load(elf, section, e)) {
+			section->plain = (struct bytes){NULL, 0};
+			return err_within(e, "%s: section %s", elf->name, section->name);
+		}
+	}
 	*out = section->plain;
 	return true;
 }

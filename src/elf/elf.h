@@ -57,7 +57,8 @@ bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const cha
 struct elf_section *elf_section(const struct elf *elf, const char *name);
 
 /* The section's contents, decompressed once and kept in the elf's arena. An absent (NULL) or
- * SHT_NOBITS section gives empty bytes and true; false only for damaged ones. */
+ * SHT_NOBITS section gives empty bytes and true; false only for damaged ones, and only the
+ * first time: after that they are empty. */
 bool elf_section_load(struct elf *elf, struct elf_section *section, struct bytes *out,
 		      struct err *e);
 bool elf_section_bytes(struct elf *elf, const char *name, struct bytes *out, struct err *e);
