@@ -96,6 +96,8 @@ def same_name(ours, theirs, module, rust):
         return True
     if bare(ours).endswith("::" + bare(theirs)):
         return True  # a lambda of gdb's has no scope
+    if bare(theirs).endswith("::" + bare(ours)) or theirs.endswith("::" + ours):
+        return True  # no linkage name: shown as llvm-symbolizer shows it, without its scope
     known = symbols(module) if module and os.path.exists(module) else {}
     return known.get(ours) is not None and known.get(ours) == known.get(theirs)
 
