@@ -46,8 +46,9 @@ struct way {
 	struct value sp, fp;
 	uint32_t away;
 	struct value where[X86_R15 + 1];
-	uint32_t kept; /* when running to a return: saved on the way, at `kept_at` */
-	struct value kept_at[X86_R15 + 1];
+	/* When running to a return: saved on the way, at `kept_at`, and where it was away to then. */
+	uint32_t kept, kept_away;
+	struct value kept_at[X86_R15 + 1], kept_where[X86_R15 + 1];
 	uint64_t released; /* by `ret`, besides the return address */
 	bool by_jump;      /* the end is no `ret` */
 };
@@ -119,19 +120,27 @@ static bool is_own(const struct search *search, const struct way *way, uint8_t r
 	return (way->kept >> reg & 1) && is_same(way->kept_at[reg], from);
 }
 
-static void load_callee_saved(const struct search *search, struct way *way, uint8_t reg,
-			      struct value from)
+/* What was saved on the way is as it was then. */
+static void load_own(struct way *way, const struct search *search, uint8_t reg)
 {
 	uint32_t bit = UINT32_C(1) << reg;
 
-	if (search->to_pc != is_own(search, way, reg, from))
+	way->away &= ~bit;
+	if (search->to_pc)
 		return;
-	if (search->to_pc) {
-		way->away &= ~bit;
-		return;
+	way->away |= way->kept_away & bit;
+	way->where[reg] = way->kept_where[reg];
+}
+
+static void load_callee_saved(const struct search *search, struct way *way, uint8_t reg,
+			      struct value from)
+{
+	if (is_own(search, way, reg, from)) {
+		load_own(way, search, reg);
+	} else if (!search->to_pc) {
+		way->away |= UINT32_C(1) << reg;
+		way->where[reg] = from;
 	}
-	way->away |= bit;
-	way->where[reg] = from;
 }
 
 static void load(const struct search *search, struct way *way, uint8_t reg, struct value from)
@@ -157,6 +166,8 @@ static void save(const struct search *search, struct way *way, uint8_t reg, stru
 	if (!search->to_pc) {
 		way->kept |= bit;
 		way->kept_at[reg] = to;
+		way->kept_away = (way->kept_away & ~bit) | (way->away & bit);
+		way->kept_where[reg] = way->where[reg];
 	} else if (!(way->away & bit)) {
 		way->away |= bit;
 		way->where[reg] = to;

@@ -318,10 +318,14 @@ static bool step_by_code(struct stepper *stepper, struct cursor *cursor, struct 
 	if (!text.len || !arch->frame_by_code)
 		return false;
 	returns = arch->frame_by_code(text, at, cursor->kind == PC_RETURN, &frame);
-	if (returns && !frame.doubtful)
-		return return_by_frame(stepper, cursor, &frame, frame.by_jump, ending);
+	if (returns && !frame.doubtful &&
+	    return_by_frame(stepper, cursor, &frame, frame.by_jump, ending))
+		return true;
+	if (ending->stop == STOP_NOT_CAPTURED)
+		return false;
 	return step_by_entry(stepper, cursor, text, at) ||
-	       (returns && return_by_frame(stepper, cursor, &frame, true, ending));
+	       (returns && frame.doubtful &&
+		return_by_frame(stepper, cursor, &frame, true, ending));
 }
 
 bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,
