@@ -12,7 +12,7 @@ $(ARM64_ORACLES)/code_rows: tests/arm64/code_rows.c
 $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows: $(BUILD)/$(HOST)/libstacker.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC_$(HOST)) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(CFLAGS_$(HOST)) $(LDFLAGS_$(HOST)) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC_$(HOST)) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(CFLAGS_$(HOST)) $(LDFLAGS_$(HOST)) -o $@ $(filter %.c,$^) $(filter %.a,$^) $(LDLIBS)
 
 arm64-test-programs: $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows | setup-test
 	+$(Q)$(MAKE) -C tests/fixtures $(ARM64_HOST_FIXTURES)
