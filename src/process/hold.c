@@ -29,7 +29,7 @@
  * long as we wait: they get this much, not the whole timeout. */
 #define SLEEPERS_GRACE_NS UINT64_C(50000000)
 /* How often zombies are looked for that an exec waits for. */
-#define REAP_INTERVAL_NS 10000000L
+#define REAP_INTERVAL_NS 50000000L
 /* Listing again while the process makes new threads. */
 #define ROUNDS_MAX 16
 
@@ -71,8 +71,10 @@ static bool thread_add(struct hold *hold, uint32_t tid)
 		hold->overflow = true;
 		return false;
 	}
-	hold->threads[hold->count++] = (struct held_thread){.tid = tid};
-	*slot = (uint32_t)hold->count;
+	hold->threads[hold->count] = (struct held_thread){.tid = tid};
+	*slot = (uint32_t)hold->count + 1;
+	/* tracer_join reads the table meanwhile */
+	__atomic_store_n(&hold->count, hold->count + 1, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -618,26 +620,42 @@ static int pending_end(const struct hold *hold)
 	return 0;
 }
 
+/* Reaps a thread that has exited. Looked at first (WNOWAIT): a wait by a thread of the tracer's
+ * process takes the stops of tracees too, whatever it asks for, and those are the tracing thread's. */
+static void reap_if_exited(pid_t tid)
+{
+	siginfo_t seen = {0};
+
+	if (waitid(P_PID, (id_t)tid, &seen, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+	    seen.si_pid == tid &&
+	    (seen.si_code == CLD_EXITED || seen.si_code == CLD_KILLED ||
+	     seen.si_code == CLD_DUMPED))
+		waitid(P_PID, (id_t)tid, &seen, WEXITED | WNOHANG | __WALL);
+}
+
 /*
  * A thread that calls exec holds the lock that PTRACE_SEIZE needs and waits until all others are
  * gone, also those that we have seized already: zombies that only their tracer can reap. The tracing
- * thread cannot, while it waits for the lock; any thread of its process can. So we look from time to
- * time. An id that is reaped here gives ECHILD there and is taken as gone.
+ * thread cannot, while it waits for the lock; any thread of its process can. So we look when it
+ * takes long. An id that is reaped here gives ECHILD there and is taken as gone.
  */
-static void tracer_join(pthread_t tracer)
+static void tracer_join(struct hold *hold, pthread_t tracer)
 {
 	struct timespec until;
-	siginfo_t gone = {0};
 
 	for (;;) {
+		size_t count;
+
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += REAP_INTERVAL_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		if (pthread_timedjoin_np(tracer, NULL, &until) == 0)
 			return;
-		while (waitid(P_ALL, 0, &gone, WEXITED | WNOHANG | __WALL) == 0 && gone.si_pid)
-			gone.si_pid = 0;
+		/* The table only grows, and ids in it do not change. */
+		count = __atomic_load_n(&hold->count, __ATOMIC_ACQUIRE);
+		for (size_t i = 0; i < count; i++)
+			reap_if_exited(pid_of(&hold->threads[i]));
 	}
 }
 
@@ -652,7 +670,7 @@ bool hold_run(struct hold *hold, bool follow_new, struct err *e)
 	signals_block(&before);
 	failed = pthread_create(&tracer, NULL, tracer_main, &work);
 	if (!failed)
-		tracer_join(tracer);
+		tracer_join(hold, tracer);
 	if (!hold->ended_by)
 		hold->ended_by = pending_end(hold);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
