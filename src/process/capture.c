@@ -461,18 +461,34 @@ static bool outcome_check(struct job *job, struct err *e)
 		       job->process.pid);
 }
 
+/* Has it ended? A zombie leader with other threads has not: one of them may be calling exec. */
+static bool has_ended(uint32_t pid)
+{
+	struct process_status status;
+	struct process process;
+	bool ended;
+
+	if (!process_open(&process, pid, NULL))
+		return true;
+	ended = !process_status(&process, &status, NULL) ||
+		((status.state == 'Z' || status.state == 'X') && status.threads <= 1);
+	process_close(&process);
+	return ended;
+}
+
 /* An exec that the hold could not see shows in the auxiliary vector. Asked of the process anew: an
- * exec from another thread takes that thread's id away. A process that has ended has none. */
+ * exec from another thread takes that thread's id away. A process that has ended has no vector,
+ * and one that is in the middle of an exec may show none. */
 static bool image_changed(const struct job *job, const struct image_identity *before)
 {
-	struct image_identity now;
+	struct image_identity now = {.size = 0};
 	struct process process;
 
-	if (!process_open(&process, job->request->pid, NULL))
-		return false;
-	now = image_identity(&process);
-	process_close(&process);
-	return now.size && !image_is_same(before, &now);
+	if (process_open(&process, job->request->pid, NULL)) {
+		now = image_identity(&process);
+		process_close(&process);
+	}
+	return now.size ? !image_is_same(before, &now) : !has_ended(job->request->pid);
 }
 
 /* The maps must not be of one program and the registers of the next. */
@@ -487,7 +503,8 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	if (!prepare(job, e) || !hold_run(&job->hold, !job->request->tids, e))
 		return false;
 	maps = maps_again(job, &map_count);
-	*again = job->hold.exec_seen || image_changed(job, &before);
+	*again = job->hold.exec_seen || image_changed(job, &before) ||
+		 (map_count == 0 && !has_ended(job->request->pid));
 	ok = !*again && outcome_check(job, e);
 	if (ok) {
 		maps_refresh(job, maps, map_count);

@@ -224,7 +224,8 @@ struct image_identity image_identity(const struct process *process)
 	SCOPED_FD int fd = openat(process->dir, "auxv", O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd >= 0 ? read(fd, identity.auxv, sizeof identity.auxv) : 0;
 
-	identity.size = got > 0 ? (size_t)got : 0;
+	/* In the middle of an exec it is empty: one entry, the end. */
+	identity.size = got > 16 ? (size_t)got : 0;
 	return identity;
 }
 
