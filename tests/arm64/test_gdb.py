@@ -13,7 +13,7 @@ FRAME = re.compile(r"#\d+ +0x([0-9a-f]+) (?:\[PAC\] )?in (.*?) \(")
 SIGNAL = re.compile(r"#\d+ +<signal handler called>")
 SIGNAL_FRAME = "<signal handler called>"
 # A function that left by a tail call has no frame; gdb makes one up out of call sites.
-TAIL_CALLING = {"__pthread_kill_internal"}
+TAIL_CALLING = {"__pthread_kill_internal", "epoll_wait"}
 
 
 def read_frames(text):
@@ -25,7 +25,7 @@ def read_frames(text):
         elif frames is not None and SIGNAL.match(line):
             frames.append({"pc": None, "function": SIGNAL_FRAME})
         elif frames is not None and (frame := FRAME.match(line)) and frame[2] not in TAIL_CALLING:
-            frames.append({"pc": int(frame[1], 16), "function": frame[2]})
+            frames.append({"pc": int(frame[1], 16), "function": None if frame[2] == "??" else frame[2]})
     return threads
 
 
