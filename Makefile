@@ -166,7 +166,7 @@ unit: $(UNIT_TESTS:tests/unit/%.c=$(BUILD)/san/%)
 	@scripts/run-unit-tests 'unit tests (sanitizers)' '' $^
 
 unit-arm64: $(UNIT_PURE:tests/unit/%.c=$(BUILD)/arm64/%)
-	@scripts/run-unit-tests 'unit tests (arm64)' qemu-aarch64 $^
+	@scripts/run-unit-tests 'unit tests (arm64)' '$(if $(filter arm64,$(HOST)),,qemu-aarch64)' $^
 
 fixtures: | setup-test
 	$(if $(wildcard tests/fixtures/Makefile),+$(Q)$(MAKE) -C tests/fixtures)
