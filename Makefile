@@ -221,10 +221,10 @@ uninstall:
 
 # The libraries (build/deps) are kept: they take minutes, and nothing here changes them.
 clean:
-	rm -rf $(DIST) $(FLAVOURS:%=$(BUILD)/%) $(BUILD)/lint $(BUILD)/demo
+	rm -rf $(DIST) $(filter-out $(BUILD)/deps,$(wildcard $(BUILD)/*))
 
-distclean: clean
-	rm -rf $(BUILD)
+distclean:
+	rm -rf $(DIST) $(BUILD)
 
 help:
 	@printf '%s\n' \
