@@ -12,10 +12,10 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <libdeflate.h>
 #include <lzma.h>
+#include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 #include "base/file.h"
@@ -28,7 +28,7 @@
 #define XZ_MEMORY_MAX (UINT64_C(128) << 20)
 #define XZ_FIRST_SIZE ((size_t)256 << 10)
 
-#define CHDR_SIZE   24 /* Elf64_Chdr: type, reserved, size, alignment */
+#define CHDR_SIZE 24   /* Elf64_Chdr: type, reserved, size, alignment */
 #define ZDEBUG_SIZE 12 /* "ZLIB" and a big-endian size */
 
 /* ---- Memory ---- */
@@ -127,8 +127,9 @@ static bool zlib_streams(struct libdeflate_decompressor *decompressor, struct by
 
 	while (in.len && done < size) {
 		size_t used = 0, given = 0;
-		enum libdeflate_result result = libdeflate_zlib_decompress_ex(
-			decompressor, in.at, in.len, to + done, size - done, &used, &given);
+		enum libdeflate_result result =
+			libdeflate_zlib_decompress_ex(decompressor, in.at, in.len, to + done,
+						      size - done, &used, &given);
 
 		if (result != LIBDEFLATE_SUCCESS)
 			return zlib_problem(result, size, e);
@@ -148,7 +149,7 @@ bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct
 	uint8_t *to;
 	bool good;
 
-	*out = (struct bytes){ NULL, 0 };
+	*out = (struct bytes){NULL, 0};
 	if (!size_check(in, size, e))
 		return false;
 	decompressor = libdeflate_alloc_decompressor();
@@ -158,7 +159,7 @@ bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct
 	good = to && zlib_streams(decompressor, in, to, size, e);
 	libdeflate_free_decompressor(decompressor);
 	if (good && size)
-		*out = (struct bytes){ to, size };
+		*out = (struct bytes){to, size};
 	else if (to)
 		room_give_back(arena, to, size);
 	return good;
@@ -183,7 +184,7 @@ bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct
 	uint8_t *to;
 	bool good;
 
-	*out = (struct bytes){ NULL, 0 };
+	*out = (struct bytes){NULL, 0};
 	if (!size_check(in, size, e))
 		return false;
 	to = room_take(arena, size, e);
@@ -191,7 +192,7 @@ bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct
 		return false;
 	good = zstd_frames(in, to, size, e);
 	if (good && size)
-		*out = (struct bytes){ to, size };
+		*out = (struct bytes){to, size};
 	else
 		room_give_back(arena, to, size);
 	return good;
@@ -200,15 +201,19 @@ bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct
 static bool xz_problem(lzma_ret result, struct err *e)
 {
 	switch (result) {
-	case LZMA_MEM_ERROR: return err_set(e, ERR_LIMIT, "no memory to decompress");
+	case LZMA_MEM_ERROR:
+		return err_set(e, ERR_LIMIT, "no memory to decompress");
 	case LZMA_MEMLIMIT_ERROR:
 		return err_set(e, ERR_LIMIT, "xz data needs more than %llu MiB to decompress",
 			       (unsigned long long)(XZ_MEMORY_MAX >> 20));
-	case LZMA_FORMAT_ERROR: return err_set(e, ERR_FORMAT, "not xz data");
+	case LZMA_FORMAT_ERROR:
+		return err_set(e, ERR_FORMAT, "not xz data");
 	case LZMA_OPTIONS_ERROR:
 		return err_set(e, ERR_UNSUPPORTED, "xz data uses a filter that is not read");
-	case LZMA_BUF_ERROR: return err_set(e, ERR_FORMAT, "xz data is cut short");
-	default: return err_set(e, ERR_FORMAT, "damaged xz data");
+	case LZMA_BUF_ERROR:
+		return err_set(e, ERR_FORMAT, "xz data is cut short");
+	default:
+		return err_set(e, ERR_FORMAT, "damaged xz data");
 	}
 }
 
@@ -233,7 +238,7 @@ static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *spac
 	}
 	stream->next_out = grown + space->len;
 	stream->avail_out = size - space->len;
-	*space = (struct bytes){ grown, size };
+	*space = (struct bytes){grown, size};
 	return true;
 }
 
@@ -253,11 +258,11 @@ static bool xz_run(struct arena *arena, lzma_stream *stream, uint64_t limit,
 bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
-	struct bytes space = { NULL, 0 };
+	struct bytes space = {NULL, 0};
 	lzma_ret result;
 	bool good;
 
-	*out = (struct bytes){ NULL, 0 };
+	*out = (struct bytes){NULL, 0};
 	/* CONCATENATED: several streams are one file, and what is neither stream nor padding is
 	 * damage. */
 	result = lzma_stream_decoder(&stream, XZ_MEMORY_MAX, LZMA_CONCATENATED);
@@ -283,7 +288,7 @@ bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out,
 	read_u32(&r); /* ch_reserved */
 	size = read_u64(&r);
 	read_u64(&r); /* ch_addralign */
-	*out = (struct bytes){ NULL, 0 };
+	*out = (struct bytes){NULL, 0};
 	if (!reader_ok(&r, "compression header", e))
 		return false;
 	switch (type) {
@@ -291,7 +296,8 @@ bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out,
 		return decompress_zlib(arena, bytes_from(in, CHDR_SIZE), size, out, e);
 	case ELFCOMPRESS_ZSTD:
 		return decompress_zstd(arena, bytes_from(in, CHDR_SIZE), size, out, e);
-	default: return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
+	default:
+		return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
 	}
 }
 
@@ -301,7 +307,7 @@ bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, 
 	struct bytes magic = read_block(&r, 4);
 	uint64_t size = __builtin_bswap64(read_u64(&r));
 
-	*out = (struct bytes){ NULL, 0 };
+	*out = (struct bytes){NULL, 0};
 	if (!reader_ok(&r, "compression header", e))
 		return false;
 	if (memcmp(magic.at, "ZLIB", 4) != 0)

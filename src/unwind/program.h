@@ -30,7 +30,7 @@ struct program {
 	const struct fde *fde;
 	struct reader code;
 	uint64_t location, next; /* ea of the row being built; of the one after it */
-	uint32_t steps; /* instructions run so far */
+	uint32_t steps;          /* instructions run so far */
 	bool in_cie;
 	bool over;
 	struct row_rules now, initial;

@@ -134,8 +134,8 @@ static const uint8_t xz_dictionary[] = {
 };
 /* clang-format on */
 
-#define BYTES(array) ((struct bytes){ (const uint8_t *)(array), sizeof(array) })
-#define TEXT_SIZE    254
+#define BYTES(array) ((struct bytes){(const uint8_t *)(array), sizeof(array)})
+#define TEXT_SIZE 254
 
 static struct bytes plain_text(struct arena *arena)
 {
@@ -146,7 +146,7 @@ static struct bytes plain_text(struct arena *arena)
 		len += (size_t)snprintf(text + len, TEXT_SIZE + 1 - len,
 					"frame %d of the stack\n", i);
 	assert_int_equal(len, TEXT_SIZE);
-	return (struct bytes){ (const uint8_t *)text, len };
+	return (struct bytes){(const uint8_t *)text, len};
 }
 
 typedef bool decompressor(struct arena *arena, struct bytes in, uint64_t size,
@@ -167,13 +167,13 @@ static struct bytes glued(struct arena *arena, const void *head, size_t head_len
 
 	memcpy(both, head, head_len);
 	memcpy(both + head_len, in.at, in.len);
-	return (struct bytes){ both, head_len + in.len };
+	return (struct bytes){both, head_len + in.len};
 }
 
 static bool unpack_section(struct arena *arena, struct bytes in, uint64_t size,
 			   struct bytes *out, struct err *e, uint32_t type)
 {
-	uint8_t header[24] = { 0 };
+	uint8_t header[24] = {0};
 
 	memcpy(header, &type, 4);
 	memcpy(header + 8, &size, 8);
@@ -209,21 +209,21 @@ static const struct form {
 	struct bytes one, two;
 	bool size_is_stated;
 } forms[] = {
-	{ "zlib", decompress_zlib, BYTES(zlib_one), BYTES(zlib_two), true },
-	{ "zstd", decompress_zstd, BYTES(zstd_one), BYTES(zstd_two), true },
-	{ "xz", unpack_xz, BYTES(xz_one), BYTES(xz_two), false },
-	{ "SHF_COMPRESSED zlib", unpack_zlib_section, BYTES(zlib_one), BYTES(zlib_two), true },
-	{ "SHF_COMPRESSED zstd", unpack_zstd_section, BYTES(zstd_one), BYTES(zstd_two), true },
-	{ ".zdebug", unpack_zdebug, BYTES(zlib_one), BYTES(zlib_two), true },
+	{"zlib", decompress_zlib, BYTES(zlib_one), BYTES(zlib_two), true},
+	{"zstd", decompress_zstd, BYTES(zstd_one), BYTES(zstd_two), true},
+	{"xz", unpack_xz, BYTES(xz_one), BYTES(xz_two), false},
+	{"SHF_COMPRESSED zlib", unpack_zlib_section, BYTES(zlib_one), BYTES(zlib_two), true},
+	{"SHF_COMPRESSED zstd", unpack_zstd_section, BYTES(zstd_one), BYTES(zstd_two), true},
+	{".zdebug", unpack_zdebug, BYTES(zlib_one), BYTES(zlib_two), true},
 };
 
 #define FORM_COUNT (sizeof forms / sizeof forms[0])
 
 static void unpacks_to(const struct form *form, struct bytes in)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct bytes out, want = plain_text(&arena);
-	struct err e = { 0 };
+	struct err e = {0};
 
 	if (!form->unpack(&arena, in, want.len, &out, &e))
 		fail_msg("%s: %s", form->name, e.text);
@@ -233,9 +233,9 @@ static void unpacks_to(const struct form *form, struct bytes in)
 
 static void refuses(const struct form *form, struct bytes in, uint64_t size, enum err_kind kind)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct bytes exact = glued(&arena, "", 0, in), out;
-	struct err e = { 0 };
+	struct err e = {0};
 
 	if (form->unpack(&arena, exact, size, &out, &e))
 		fail_msg("%s: %zu bytes for %llu were taken", form->name, in.len,
@@ -276,7 +276,7 @@ static void test_cut_short_at_every_length(void **state)
 
 static void test_garbage_behind(void **state)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++)
@@ -292,12 +292,12 @@ static void test_lying_sizes(void **state)
 		uint64_t size;
 		enum err_kind kind;
 	} lies[] = {
-		{ 0, ERR_FORMAT },
-		{ TEXT_SIZE - 1, ERR_FORMAT },
-		{ TEXT_SIZE + 1, ERR_FORMAT },
-		{ 100000, ERR_LIMIT }, /* of the 65 or 67 bytes there are */
-		{ DECOMPRESS_SIZE_MAX + 1, ERR_LIMIT },
-		{ UINT64_MAX, ERR_LIMIT },
+		{0, ERR_FORMAT},
+		{TEXT_SIZE - 1, ERR_FORMAT},
+		{TEXT_SIZE + 1, ERR_FORMAT},
+		{100000, ERR_LIMIT}, /* of the 65 or 67 bytes there are */
+		{DECOMPRESS_SIZE_MAX + 1, ERR_LIMIT},
+		{UINT64_MAX, ERR_LIMIT},
 	};
 
 	(void)state;
@@ -309,13 +309,13 @@ static void test_lying_sizes(void **state)
 
 static void test_every_byte_wrong(void **state)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++) {
 		for (size_t at = 0; at < forms[i].one.len; at++) {
 			struct bytes in = glued(&arena, "", 0, forms[i].one), out;
-			struct err e = { 0 };
+			struct err e = {0};
 
 			((uint8_t *)(uintptr_t)in.at)[at] ^= 0x55;
 			/* zstd without a checksum may not notice; nothing may break, and a refusal
@@ -341,23 +341,23 @@ static void test_xz_bombs(void **state)
 
 static void test_headers(void **state)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct bytes out;
-	struct err e = { 0 };
-	uint8_t header[24] = { 3 };
+	struct err e = {0};
+	uint8_t header[24] = {3};
 
 	(void)state;
 	assert_false(decompress_section(&arena, BYTES(header), &out, &e));
 	assert_int_equal(e.kind, ERR_UNSUPPORTED);
 	assert_string_equal(e.text, "compression type 3");
 	for (size_t len = 0; len < sizeof header; len++) {
-		struct bytes cut = glued(&arena, header, len, (struct bytes){ header, 0 });
+		struct bytes cut = glued(&arena, header, len, (struct bytes){header, 0});
 
 		assert_false(decompress_section(&arena, cut, &out, &e));
 	}
 	assert_false(decompress_zdebug(&arena, BYTES("ZLIb12345678"), &out, &e));
-	assert_false(decompress_zdebug(&arena, (struct bytes){ (const uint8_t *)"ZLIB", 4 },
-				       &out, &e));
+	assert_false(decompress_zdebug(&arena, (struct bytes){(const uint8_t *)"ZLIB", 4}, &out,
+				       &e));
 	arena_free(&arena);
 }
 
@@ -365,14 +365,14 @@ static void test_headers(void **state)
  * costs nothing. */
 static void test_allowance(void **state)
 {
-	static const struct form *const stated[] = { &forms[0], &forms[1] };
-	struct arena arena = { 0 };
-	struct bytes large = { arena_alloc(&arena, 15 << 20, 1), 15 << 20 };
+	static const struct form *const stated[] = {&forms[0], &forms[1]};
+	struct arena arena = {0};
+	struct bytes large = {arena_alloc(&arena, 15 << 20, 1), 15 << 20};
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct arena own = { 0 };
-		struct err e = { 0 };
+		struct arena own = {0};
+		struct err e = {0};
 		struct bytes out;
 
 		decompress_allow(UINT64_C(200) << 20);
@@ -406,10 +406,10 @@ static void test_allowance_is_used_up(void **state)
 /* Growing in steps keeps one copy. */
 static void test_xz_keeps_nothing_of_bad_data(void **state)
 {
-	struct arena own = { 0 };
+	struct arena own = {0};
 	uint8_t damaged[sizeof xz_zeros];
 	struct bytes out;
-	struct err e = { 0 };
+	struct err e = {0};
 
 	(void)state;
 	decompress_allow(UINT64_C(1) << 30);

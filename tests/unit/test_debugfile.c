@@ -22,10 +22,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static const uint8_t id_bytes[] = { 0xab, 0xcd, 0xef, 0x01 },
-		     other_bytes[] = { 0xab, 0xcd, 0xef, 0x02 };
-static const struct bytes id = { id_bytes, 4 }, other_id = { other_bytes, 4 },
-			  no_id = { NULL, 0 };
+static const uint8_t id_bytes[] = {0xab, 0xcd, 0xef, 0x01},
+		     other_bytes[] = {0xab, 0xcd, 0xef, 0x02};
+static const struct bytes id = {id_bytes, 4}, other_id = {other_bytes, 4}, no_id = {NULL, 0};
 
 static struct arena arena;
 static char *top; /* a directory of our own */
@@ -94,8 +93,8 @@ static uint32_t slow_crc(struct bytes b)
 static struct bytes debug_image(struct bytes build_id)
 {
 	const struct image_section section =
-		image_plain(".debug_info", (struct bytes){ (const uint8_t *)"x", 1 });
-	struct image image = { .sections = &section, .section_count = 1, .build_id = build_id };
+		image_plain(".debug_info", (struct bytes){(const uint8_t *)"x", 1});
+	struct image image = {.sections = &section, .section_count = 1, .build_id = build_id};
 
 	return image_make(&arena, &image);
 }
@@ -108,15 +107,15 @@ static struct bytes debuglink(const char *name, uint32_t crc)
 
 	memcpy(at, name, strlen(name));
 	memcpy(at + len, &crc, 4);
-	return (struct bytes){ at, len + 4 };
+	return (struct bytes){at, len + 4};
 }
 
 static struct bytes module_image(struct bytes build_id, struct bytes link)
 {
 	const struct image_section section = image_plain(".gnu_debuglink", link);
-	struct image image = { .sections = &section,
-			       .section_count = link.len ? 1 : 0,
-			       .build_id = build_id };
+	struct image image = {.sections = &section,
+			      .section_count = link.len ? 1 : 0,
+			      .build_id = build_id};
 
 	return image_make(&arena, &image);
 }
@@ -126,7 +125,7 @@ static struct elf *open_file(const char *name)
 	struct elf *elf = arena_new(&arena, struct elf);
 	const char *path = in_top(name);
 	struct bytes data;
-	struct err e = { 0 };
+	struct err e = {0};
 
 	if (!file_map(path, &data, &e) || !elf_open(elf, &arena, data, path, &e))
 		fail_msg("%s", e.text);
@@ -148,54 +147,59 @@ static const struct {
 	bool found;
 	const char *refused; /* part of what is said; NULL: nothing */
 } cases[] = {
-	{ "by build-id", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", RIGHT, true, NULL },
-	{ "by build-id under the sysroot", true, NO_LINK,
-	  "root/usr/lib/debug/.build-id/ab/cdef01.debug", RIGHT, true, NULL },
-	{ "by build-id, but another one", true, NO_LINK, "dir/.build-id/ab/cdef01.debug",
-	  OTHER_ID, false, "dir/.build-id/ab/cdef01.debug refused: other build-id" },
-	{ "by build-id, but none", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", NO_ID, false,
-	  "refused: it has no build-id" },
-	{ "not ELF", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", NOT_ELF, false,
-	  "not an ELF file" },
-	{ "empty", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", EMPTY, false,
-	  "not an ELF file" },
-	{ "a directory", true, NO_LINK, "dir/.build-id/ab/cdef01.debug/x", DIRECTORY, false,
-	  "not a regular file" },
-	{ "debuglink beside", false, LINK, "bin/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink in .debug", false, LINK, "bin/.debug/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink under the sysroot", false, LINK, "root/run/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink in .debug under the sysroot", false, LINK, "root/run/.debug/prog.dbg",
-	  NO_ID, true, NULL },
-	{ "debuglink in DIR + directory", false, LINK, "dir/run/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink in the sysroot's debug directory", false, LINK,
-	  "root/usr/lib/debug/run/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink flat in DIR", false, LINK, "dir/prog.dbg", NO_ID, true, NULL },
-	{ "debuglink, wrong CRC", false, LINK, "bin/prog.dbg", WRONG_CRC, false,
-	  "its CRC is not the one in .gnu_debuglink" },
-	{ "debuglink, right build-id, wrong CRC", true, LINK, "bin/prog.dbg", WRONG_CRC, false,
-	  "refused: " },
-	{ "debuglink, other build-id", true, LINK, "bin/prog.dbg", OTHER_ID, false,
-	  "other build-id" },
-	{ "debuglink and build-id", true, LINK, "bin/prog.dbg", RIGHT, true, NULL },
-	{ "no link: FILE.debug beside", true, NO_LINK, "bin/prog.debug", RIGHT, true, NULL },
-	{ "no link: other FILE.debug beside", true, NO_LINK, "bin/prog.debug", OTHER_ID, false,
-	  "other build-id" },
-	{ "no link: DIR + path", true, NO_LINK, "dir/run/prog", RIGHT, true, NULL },
-	{ "no link, no build-id: no proof", false, NO_LINK, "bin/prog.debug", RIGHT, false,
-	  NULL },
-	{ "debuginfod's cache", true, NO_LINK, "cache/abcdef01/debuginfo", RIGHT, true, NULL },
-	{ "nowhere", true, LINK, NULL, RIGHT, false, NULL },
+	{"by build-id", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", RIGHT, true, NULL},
+	{"by build-id under the sysroot", true, NO_LINK,
+	 "root/usr/lib/debug/.build-id/ab/cdef01.debug", RIGHT, true, NULL},
+	{"by build-id, but another one", true, NO_LINK, "dir/.build-id/ab/cdef01.debug",
+	 OTHER_ID, false, "dir/.build-id/ab/cdef01.debug refused: other build-id"},
+	{"by build-id, but none", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", NO_ID, false,
+	 "refused: it has no build-id"},
+	{"not ELF", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", NOT_ELF, false,
+	 "not an ELF file"},
+	{"empty", true, NO_LINK, "dir/.build-id/ab/cdef01.debug", EMPTY, false,
+	 "not an ELF file"},
+	{"a directory", true, NO_LINK, "dir/.build-id/ab/cdef01.debug/x", DIRECTORY, false,
+	 "not a regular file"},
+	{"debuglink beside", false, LINK, "bin/prog.dbg", NO_ID, true, NULL},
+	{"debuglink in .debug", false, LINK, "bin/.debug/prog.dbg", NO_ID, true, NULL},
+	{"debuglink under the sysroot", false, LINK, "root/run/prog.dbg", NO_ID, true, NULL},
+	{"debuglink in .debug under the sysroot", false, LINK, "root/run/.debug/prog.dbg",
+	 NO_ID, true, NULL},
+	{"debuglink in DIR + directory", false, LINK, "dir/run/prog.dbg", NO_ID, true, NULL},
+	{"debuglink in the sysroot's debug directory", false, LINK,
+	 "root/usr/lib/debug/run/prog.dbg", NO_ID, true, NULL},
+	{"debuglink flat in DIR", false, LINK, "dir/prog.dbg", NO_ID, true, NULL},
+	{"debuglink, wrong CRC", false, LINK, "bin/prog.dbg", WRONG_CRC, false,
+	 "its CRC is not the one in .gnu_debuglink"},
+	{"debuglink, right build-id, wrong CRC", true, LINK, "bin/prog.dbg", WRONG_CRC, false,
+	 "refused: "},
+	{"debuglink, other build-id", true, LINK, "bin/prog.dbg", OTHER_ID, false,
+	 "other build-id"},
+	{"debuglink and build-id", true, LINK, "bin/prog.dbg", RIGHT, true, NULL},
+	{"no link: FILE.debug beside", true, NO_LINK, "bin/prog.debug", RIGHT, true, NULL},
+	{"no link: other FILE.debug beside", true, NO_LINK, "bin/prog.debug", OTHER_ID, false,
+	 "other build-id"},
+	{"no link: DIR + path", true, NO_LINK, "dir/run/prog", RIGHT, true, NULL},
+	{"no link, no build-id: no proof", false, NO_LINK, "bin/prog.debug", RIGHT, false,
+	 NULL},
+	{"debuginfod's cache", true, NO_LINK, "cache/abcdef01/debuginfo", RIGHT, true, NULL},
+	{"nowhere", true, LINK, NULL, RIGHT, false, NULL},
 };
 
 static struct bytes contents_of(enum debug_kind kind)
 {
 	switch (kind) {
-	case OTHER_ID: return debug_image(other_id);
+	case OTHER_ID:
+		return debug_image(other_id);
 	case NO_ID:
-	case WRONG_CRC: return debug_image(no_id);
-	case NOT_ELF: return (struct bytes){ (const uint8_t *)"hello, world", 12 };
-	case EMPTY: return (struct bytes){ (const uint8_t *)"", 0 };
-	default: return debug_image(id);
+	case WRONG_CRC:
+		return debug_image(no_id);
+	case NOT_ELF:
+		return (struct bytes){(const uint8_t *)"hello, world", 12};
+	case EMPTY:
+		return (struct bytes){(const uint8_t *)"", 0};
+	default:
+		return debug_image(id);
 	}
 }
 
@@ -204,9 +208,9 @@ static struct debugfiles searcher(void)
 	static const char *directories[2];
 
 	directories[0] = in_top("dir");
-	return (struct debugfiles){ .arena = &arena,
-				    .directories = directories,
-				    .sysroot = in_top("root") };
+	return (struct debugfiles){.arena = &arena,
+				   .directories = directories,
+				   .sysroot = in_top("root")};
 }
 
 static void remove_files(void)
@@ -324,7 +328,7 @@ static void test_long_build_ids(void **state)
 	for (size_t len = 1; len <= 5000; len = len * 4 + 996) {
 		struct debugfiles files = searcher();
 
-		write_file("bin/prog", module_image((struct bytes){ bytes, len }, no_id));
+		write_file("bin/prog", module_image((struct bytes){bytes, len}, no_id));
 		assert_null(debugfile_find(&files, open_file("bin/prog"), "/run/prog"));
 		assert_null(files.refused);
 	}
@@ -338,10 +342,10 @@ static void test_alternate(void **state)
 	static const struct {
 		const char *name, *at;
 	} places[] = {
-		{ "../dwz/x.debug", "dwz/x.debug" },
-		{ "/usr/lib/debug/.dwz/x.debug", "root/usr/lib/debug/.dwz/x.debug" },
-		{ "/elsewhere/x.debug", "dir/.dwz/x.debug" },
-		{ "/elsewhere/x.debug", "dir/.build-id/ab/cdef01.debug" },
+		{"../dwz/x.debug", "dwz/x.debug"},
+		{"/usr/lib/debug/.dwz/x.debug", "root/usr/lib/debug/.dwz/x.debug"},
+		{"/elsewhere/x.debug", "dir/.dwz/x.debug"},
+		{"/elsewhere/x.debug", "dir/.build-id/ab/cdef01.debug"},
 	};
 
 	(void)state;
@@ -367,7 +371,7 @@ static struct bytes dwo_image(uint64_t dwo_id, bool is_64)
 	uint8_t *at = arena_alloc(&arena, 64, 1);
 	size_t n = 0;
 	struct image_section section;
-	struct image image = { .sections = &section, .section_count = 1 };
+	struct image image = {.sections = &section, .section_count = 1};
 
 	memset(at, is_64 ? 0xff : 0x10, 4);
 	n = is_64 ? 12 : 4;
@@ -376,7 +380,7 @@ static struct bytes dwo_image(uint64_t dwo_id, bool is_64)
 	at[n + 3] = 8;
 	n += is_64 ? 12 : 8;
 	memcpy(at + n, &dwo_id, 8);
-	section = image_plain(".debug_info.dwo", (struct bytes){ at, n + 8 });
+	section = image_plain(".debug_info.dwo", (struct bytes){at, n + 8});
 	return image_make(&arena, &image);
 }
 
@@ -385,12 +389,12 @@ static void test_dwo(void **state)
 	static const struct {
 		const char *name, *directory, *at;
 	} places[] = {
-		{ "/build/a.dwo", NULL, "root/build/a.dwo" },
-		{ "obj/a.dwo", "/build", "root/build/obj/a.dwo" },
-		{ "obj/a.dwo", "/build", "bin/obj/a.dwo" },
-		{ "obj/a.dwo", "/build", "bin/a.dwo" },
-		{ "obj/a.dwo", NULL, "dir/obj/a.dwo" },
-		{ "/build/obj/a.dwo", NULL, "dir/a.dwo" },
+		{"/build/a.dwo", NULL, "root/build/a.dwo"},
+		{"obj/a.dwo", "/build", "root/build/obj/a.dwo"},
+		{"obj/a.dwo", "/build", "bin/obj/a.dwo"},
+		{"obj/a.dwo", "/build", "bin/a.dwo"},
+		{"obj/a.dwo", NULL, "dir/obj/a.dwo"},
+		{"/build/obj/a.dwo", NULL, "dir/a.dwo"},
 	};
 
 	(void)state;
@@ -416,10 +420,10 @@ static void test_dwp(void **state)
 	static const struct {
 		const char *binary, *at;
 	} places[] = {
-		{ "bin/prog", "bin/prog.dwp" },
-		{ "bin/prog.debug", "bin/prog.debug.dwp" },
-		{ "bin/prog.debug", "bin/prog.dwp" },
-		{ "bin/prog", "dir/prog.dwp" },
+		{"bin/prog", "bin/prog.dwp"},
+		{"bin/prog.debug", "bin/prog.debug.dwp"},
+		{"bin/prog.debug", "bin/prog.dwp"},
+		{"bin/prog", "dir/prog.dwp"},
 	};
 
 	(void)state;
@@ -437,18 +441,18 @@ static void test_dwp(void **state)
 static void test_embedded_is_damaged(void **state)
 {
 	const struct image_section section =
-		image_plain(".gnu_debugdata", (struct bytes){ (const uint8_t *)"\xfd"
-									       "7zXZ",
-							      5 });
-	struct image image = { .sections = &section, .section_count = 1 };
+		image_plain(".gnu_debugdata", (struct bytes){(const uint8_t *)"\xfd"
+									      "7zXZ",
+							     5});
+	struct image image = {.sections = &section, .section_count = 1};
 	struct elf elf;
-	struct err e = { 0 };
+	struct err e = {0};
 
 	(void)state;
 	assert_true(elf_open(&elf, &arena, image_make(&arena, &image), "prog", &e));
 	assert_null(debugfile_embedded(&elf, &e));
 	assert_string_equal(e.text, "prog: section .gnu_debugdata: xz data is cut short");
-	e = (struct err){ 0 };
+	e = (struct err){0};
 	image.section_count = 0;
 	assert_true(elf_open(&elf, &arena, image_make(&arena, &image), "prog", &e));
 	assert_null(debugfile_embedded(&elf, &e));

@@ -36,7 +36,7 @@ static const struct image_section sections[] = {
 static struct elf *open_image(struct arena *arena, struct image image)
 {
 	struct elf *elf = arena_new(arena, struct elf);
-	struct err e = { 0 };
+	struct err e = {0};
 
 	image.sections = sections;
 	image.section_count = COUNT(sections);
@@ -49,9 +49,9 @@ static struct symtab *table_of(struct arena *arena, const struct image_symbol *s
 			       size_t count)
 {
 	struct elf *elf =
-		open_image(arena, (struct image){ .symbols = symbols, .symbol_count = count });
+		open_image(arena, (struct image){.symbols = symbols, .symbol_count = count});
 
-	return symtab_new(arena, &(struct symtab_sources){ .module = elf });
+	return symtab_new(arena, &(struct symtab_sources){.module = elf});
 }
 
 static const char *name_at(struct symtab *table, uint64_t ea)
@@ -168,7 +168,7 @@ static void test_cases(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct arena arena = { 0 };
+		struct arena arena = {0};
 		size_t count = 0;
 		struct symtab *table;
 
@@ -185,10 +185,10 @@ static void test_cases(void **state)
 static void test_facts_of_a_symbol(void **state)
 {
 	static const struct image_symbol symbols[] = {
-		{ "f@@V1", 0x1100, 0x10, STT_FUNC, G, 1 },
-		{ "label", 0x1200, 0, STT_NOTYPE, G, 1 },
+		{"f@@V1", 0x1100, 0x10, STT_FUNC, G, 1},
+		{"label", 0x1200, 0, STT_NOTYPE, G, 1},
 	};
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct symtab *table = table_of(&arena, symbols, COUNT(symbols));
 	struct symtab_symbol s;
 
@@ -212,21 +212,20 @@ static void test_facts_of_a_symbol(void **state)
 
 static void test_all_tables_are_read(void **state)
 {
-	static const struct image_symbol dynamic[] = { { "dynamic", 0x1100, 0x10, STT_FUNC, G,
-							 1 } };
-	static const struct image_symbol embedded[] = { { "embedded", 0x1200, 0x10, STT_FUNC, L,
-							  1 } };
-	static const struct image_symbol debug[] = { { "debug", 0x1300, 0x10, STT_FUNC, L, 1 },
-						     { "better", 0x1100, 0x10, STT_FUNC, G,
-						       1 } };
-	struct arena arena = { 0 };
+	static const struct image_symbol dynamic[] = {
+		{"dynamic", 0x1100, 0x10, STT_FUNC, G, 1}};
+	static const struct image_symbol embedded[] = {
+		{"embedded", 0x1200, 0x10, STT_FUNC, L, 1}};
+	static const struct image_symbol debug[] = {{"debug", 0x1300, 0x10, STT_FUNC, L, 1},
+						    {"better", 0x1100, 0x10, STT_FUNC, G, 1}};
+	struct arena arena = {0};
 	struct symtab_sources sources = {
 		.module = open_image(&arena,
-				     (struct image){ .dynamic = dynamic, .dynamic_count = 1 }),
-		.embedded = open_image(
-			&arena, (struct image){ .symbols = embedded, .symbol_count = 1 }),
-		.debug = open_image(&arena,
-				    (struct image){ .symbols = debug, .symbol_count = 2 }),
+				     (struct image){.dynamic = dynamic, .dynamic_count = 1}),
+		.embedded = open_image(&arena,
+				       (struct image){.symbols = embedded, .symbol_count = 1}),
+		.debug =
+			open_image(&arena, (struct image){.symbols = debug, .symbol_count = 2}),
 	};
 	struct symtab *table = symtab_new(&arena, &sources);
 
@@ -239,8 +238,8 @@ static void test_all_tables_are_read(void **state)
 
 static void test_nothing_at_all(void **state)
 {
-	struct arena arena = { 0 };
-	struct symtab *table = symtab_new(&arena, &(struct symtab_sources){ 0 });
+	struct arena arena = {0};
+	struct symtab *table = symtab_new(&arena, &(struct symtab_sources){0});
 
 	(void)state;
 	assert_string_equal(name_at(table, 0), "(none)");
@@ -260,58 +259,58 @@ struct hdr {
 #define REL(ea) ((int32_t)((int64_t)(ea)-IMAGE_EH_FRAME_HDR))
 
 static const struct hdr good_hdr = {
-	1, 0x1b, 0x03, 0x3b, 0, 3, { REL(0x1100), 0, REL(0x1140), 0, REL(0x1180), 0 }
-};
+	1, 0x1b, 0x03, 0x3b, 0, 3, {REL(0x1100), 0, REL(0x1140), 0, REL(0x1180), 0}};
 
 static const char *label_at(struct arena *arena, struct bytes hdr, uint64_t ea)
 {
-	static const struct image_symbol symbols[] = { { "label", 0x1100, 0, STT_NOTYPE, G,
-							 1 } };
-	struct elf *elf = open_image(
-		arena,
-		(struct image){ .symbols = symbols, .symbol_count = 1, .eh_frame_hdr = hdr });
-	struct symtab *table = symtab_new(arena, &(struct symtab_sources){ .module = elf });
+	static const struct image_symbol symbols[] = {{"label", 0x1100, 0, STT_NOTYPE, G, 1}};
+	struct elf *elf = open_image(arena, (struct image){.symbols = symbols,
+							   .symbol_count = 1,
+							   .eh_frame_hdr = hdr});
+	struct symtab *table = symtab_new(arena, &(struct symtab_sources){.module = elf});
 
 	return name_at(table, ea);
 }
 
 static void test_known_functions_end_a_label(void **state)
 {
-	struct bytes hdr = { (const uint8_t *)&good_hdr, sizeof good_hdr };
-	struct arena arena = { 0 };
+	struct bytes hdr = {(const uint8_t *)&good_hdr, sizeof good_hdr};
+	struct arena arena = {0};
 
 	(void)state;
 	assert_string_equal(label_at(&arena, hdr, 0x113f), "label");
 	assert_string_equal(label_at(&arena, hdr, 0x1140), "(none)");
-	assert_string_equal(label_at(&arena, (struct bytes){ NULL, 0 }, 0x1140), "label");
+	assert_string_equal(label_at(&arena, (struct bytes){NULL, 0}, 0x1140), "label");
 	arena_free(&arena);
 }
 
 static void test_damaged_eh_frame_hdr(void **state)
 {
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 
 	(void)state;
 	for (size_t len = 0; len < sizeof good_hdr; len++)
 		assert_string_equal(label_at(&arena,
-					     (struct bytes){ (const uint8_t *)&good_hdr, len },
+					     (struct bytes){(const uint8_t *)&good_hdr, len},
 					     0x1140),
 				    "label");
 	for (size_t at = 0; at < 4; at++) { /* version and encodings that are not read */
 		struct hdr bad = good_hdr;
 
 		((uint8_t *)&bad)[at] ^= 0x40;
-		assert_string_equal(
-			label_at(&arena, (struct bytes){ (uint8_t *)&bad, sizeof bad }, 0x1140),
-			"label");
+		assert_string_equal(label_at(&arena,
+					     (struct bytes){(uint8_t *)&bad, sizeof bad},
+					     0x1140),
+				    "label");
 	}
 	for (int i = 0; i < 2; i++) { /* a count that lies */
 		struct hdr bad = good_hdr;
 
 		bad.count = i ? UINT32_MAX : 4;
-		assert_string_equal(
-			label_at(&arena, (struct bytes){ (uint8_t *)&bad, sizeof bad }, 0x1140),
-			"label");
+		assert_string_equal(label_at(&arena,
+					     (struct bytes){(uint8_t *)&bad, sizeof bad},
+					     0x1140),
+				    "label");
 	}
 	arena_free(&arena);
 }
@@ -381,12 +380,11 @@ static uint32_t dice(uint32_t *seed, uint32_t sides)
 
 static void test_against_the_slow_way(void **state)
 {
-	static const uint8_t binds[] = { G, W, L },
-			     types[] = { STT_FUNC, STT_FUNC, STT_NOTYPE };
+	static const uint8_t binds[] = {G, W, L}, types[] = {STT_FUNC, STT_FUNC, STT_NOTYPE};
 
 	(void)state;
 	for (uint32_t round = 0; round < 300; round++) {
-		struct arena arena = { 0 };
+		struct arena arena = {0};
 		struct image_symbol symbols[24];
 		size_t count = 1 + round % COUNT(symbols);
 		uint32_t seed = round;
@@ -419,7 +417,7 @@ static void test_hostile_tables(void **state)
 
 	(void)state;
 	for (int nested = 0; nested < 2; nested++) {
-		struct arena arena = { 0 };
+		struct arena arena = {0};
 		struct image_symbol *symbols = arena_array(&arena, struct image_symbol, MANY);
 		struct symtab *table;
 
@@ -444,7 +442,7 @@ static void test_hostile_tables(void **state)
 static void test_long_strange_names(void **state)
 {
 	enum { MANY = 2000, LENGTH = 1 << 20 };
-	struct arena arena = { 0 };
+	struct arena arena = {0};
 	struct image_symbol *symbols = arena_array(&arena, struct image_symbol, MANY);
 	char *name = arena_alloc(&arena, LENGTH + 1, 1);
 	clock_t begin;
@@ -455,8 +453,8 @@ static void test_long_strange_names(void **state)
 	(void)state;
 	memset(name, '_', LENGTH);
 	for (uint32_t i = 0; i < MANY; i++)
-		symbols[i] = (struct image_symbol){ i ? "f" : name, 0x1000, 16, STT_FUNC, G, 1 };
-	elf = open_image(&arena, (struct image){ .symbols = symbols, .symbol_count = MANY });
+		symbols[i] = (struct image_symbol){i ? "f" : name, 0x1000, 16, STT_FUNC, G, 1};
+	elf = open_image(&arena, (struct image){.symbols = symbols, .symbol_count = MANY});
 	section = elf_section(elf, ".symtab");
 	assert_non_null(section);
 	for (uint32_t i = 1; i < MANY; i++) {
@@ -467,7 +465,7 @@ static void test_long_strange_names(void **state)
 		       &name_off, sizeof name_off);
 	}
 	begin = clock();
-	assert_true(symtab_find(symtab_new(&arena, &(struct symtab_sources){ .module = elf }),
+	assert_true(symtab_find(symtab_new(&arena, &(struct symtab_sources){.module = elf}),
 				0x1000, &found));
 	assert_int_equal(found.name[0], '_');
 	assert_true(clock() - begin < CLOCKS_PER_SEC);
