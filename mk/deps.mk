@@ -2,8 +2,8 @@
 # the tree: `make -f mk/deps.mk x86_64 aarch64`.
 #
 # A stamp is written last, so what was interrupted is done again. Its name carries a hash of
-# everything that says how libraries are built: after a change there they are built anew, whatever
-# the time stamps of a fresh checkout or an unpacked cache say.
+# everything that says how libraries are built: after a change there they are built anew. Time stamps
+# say nothing (hence the `|`): a fresh checkout or an unpacked cache has any.
 
 DEPS      := build/deps
 LOG       := build/log
@@ -36,7 +36,7 @@ $(DEPS)/src/%/.fetched:
 
 # musl of the machine's own architecture needs no source.
 define musl
-$(DEPS)/$(1)/$(STAMP_musl): $(if $(filter $(HOST_ARCH),$(1)),,$(DEPS)/src/$(PACKAGE_musl)/.fetched)
+$(DEPS)/$(1)/$(STAMP_musl): | $(if $(filter $(HOST_ARCH),$(1)),,$(DEPS)/src/$(PACKAGE_musl)/.fetched)
 	@rm -f $(DEPS)/$(1)/.musl-*
 	+@scripts/quietly $(LOG)/musl-$(1).log "building   musl for $(1)" \
 		scripts/build-musl $(1) $(DEPS)/src/$(PACKAGE_musl) $(DEPS)/$(1) $(DEPS)/work/musl-$(1)
@@ -46,10 +46,10 @@ endef
 
 # $(1) = library, $(2) = architecture
 define library
-$(DEPS)/$(2)/$(STAMP_$(1)): $(DEPS)/src/$(PACKAGE_$(1))/.fetched $(DEPS)/$(2)/$(STAMP_musl)
+$(DEPS)/$(2)/$(STAMP_$(1)): | $(DEPS)/src/$(PACKAGE_$(1))/.fetched $(DEPS)/$(2)/$(STAMP_musl)
 	@rm -f $(DEPS)/$(2)/.$(1)-*
 	@scripts/quietly $(LOG)/$(1)-$(2).log "building   $(1) for $(2)" \
-		scripts/build-library $(1) $(2) $$(<D) $(DEPS)/$(2) $(DEPS)/work/$(1)-$(2)
+		scripts/build-library $(1) $(2) $(DEPS)/src/$(PACKAGE_$(1)) $(DEPS)/$(2) $(DEPS)/work/$(1)-$(2)
 	@rm -rf $(DEPS)/work/$(1)-$(2)
 	@touch $$@
 endef
