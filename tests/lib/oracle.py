@@ -90,8 +90,8 @@ def rust_bare(name):
 
 
 def same_name(ours, theirs, module, rust):
-    if not ours or not theirs:
-        return not theirs  # more than gdb knows is no difference
+    if not ours or not theirs or theirs == "??":
+        return not theirs or theirs == "??"  # more than gdb knows is no difference
     if ours == theirs or bare(ours) == bare(theirs) or (rust and rust_bare(ours) == rust_bare(theirs)):
         return True
     if bare(ours).endswith("::" + bare(theirs)):
