@@ -13,7 +13,7 @@ FRAME = re.compile(r"#\d+ +0x([0-9a-f]+) (?:\[PAC\] )?in (.*?) \(")
 SIGNAL = re.compile(r"#\d+ +<signal handler called>")
 SIGNAL_FRAME = "<signal handler called>"
 # A function that left by a tail call has no frame; gdb makes one up out of call sites.
-TAIL_CALLING = {"__pthread_kill_internal", "epoll_wait"}
+TAIL_CALLING = {"__pthread_kill_internal", "epoll_wait", "do_futex_wait", "__new_sem_wait"}
 
 
 def read_frames(text):
