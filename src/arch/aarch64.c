@@ -160,6 +160,7 @@ const struct arch arch_aarch64 = {
 	.return_address = return_address,
 	.direct_call = direct_call,
 	.frame_by_code = aarch64_frame_by_code,
+	.frame_by_entry = aarch64_frame_by_entry,
 	.is_after_call = aarch64_is_after_call,
 	.strip_pointer = strip_pointer,
 };

@@ -8,6 +8,9 @@
  * every way to a return gives back the same frame, so that any will do: of a conditional branch first
  * the way straight on, then the other one if that leads nowhere (into a call that does not return).
  *
+ * Functions that never return (the outermost ones of libcs) are run from what may be their beginning to
+ * the pc instead.
+ *
  * Instructions: Arm Architecture Reference Manual, C4.1 and C6.2. What is not recognized has no part
  * in this: it does not touch SP, and if it loads a register, the old value is loaded later.
  */
@@ -15,9 +18,15 @@
 
 enum { FP = 29, LR = 30, SP = 31 };
 
+#define NOP 0xd503201f
+#define NOWHERE SIZE_MAX
+
 /* Of one search: code that is run in all, branches, and branches whose other way is still open. Most
  * functions need a few dozen instructions; the worst one of musl a few hundred. */
 #define INSTRUCTIONS_MAX 4096
+#define INSTRUCTIONS_FROM_ENTRY_MAX 512
+/* How far back the beginning of a function is looked for, in bytes. */
+#define LOOK_BACK_MAX 2048
 #define BRANCHES_MAX 128
 #define OPEN_MAX 16
 
@@ -57,7 +66,7 @@ struct way {
 
 struct search {
 	struct bytes text;
-	unsigned instructions;
+	unsigned instructions_left;
 	size_t seen[BRANCHES_MAX];
 	size_t seen_count;
 	struct way open[OPEN_MAX];
@@ -359,29 +368,61 @@ static const struct instruction {
 };
 /* clang-format on */
 
+static const struct instruction *instruction_of(uint32_t code)
+{
+	for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
+		if ((code & instructions[i].mask) == instructions[i].value)
+			return &instructions[i];
+	return NULL;
+}
+
+/* NOP when there is none. */
+static uint32_t code_before(struct bytes text, size_t at)
+{
+	struct reader r = reader_at(text, at - 4);
+	uint32_t code = read_u32(&r);
+
+	return at < 4 || reader_failed(&r) ? NOP : code;
+}
+
+static const struct instruction *instruction_before(struct bytes text, size_t at)
+{
+	return instruction_of(code_before(text, at));
+}
+
 static enum went run_one(struct search *search, struct way *way)
 {
 	struct reader r = reader_at(search->text, way->at);
 	uint32_t code = read_u32(&r);
+	const struct instruction *instruction;
 
-	if (reader_failed(&r) || way->at % 4 || search->instructions++ == INSTRUCTIONS_MAX)
+	if (reader_failed(&r) || way->at % 4 || search->instructions_left == 0)
 		return WENT_ASTRAY;
+	search->instructions_left--;
 	way->at += 4;
-	for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
-		if ((code & instructions[i].mask) == instructions[i].value)
-			return instructions[i].run(search, way, code);
-	return WENT_ON;
+	instruction = instruction_of(code);
+	return instruction ? instruction->run(search, way, code) : WENT_ON;
 }
 
-static bool run_to_return(struct search *search, struct way *way)
+/* Ends at a return, or at `goal` (NOWHERE: at none). */
+static bool run(struct search *search, struct way *way, size_t goal)
 {
-	enum went went;
+	enum went went = WENT_ON;
 
-	do {
+	while (went == WENT_ON && !way->strayed && way->at != goal)
 		went = run_one(search, way);
-	} while (went == WENT_ON && !way->strayed);
-	return went == WENT_BACK;
+	return goal == NOWHERE ? went == WENT_BACK : way->at == goal && !way->strayed;
 }
+
+static bool next_way(struct search *search, struct way *way)
+{
+	if (search->open_count == 0)
+		return false;
+	*way = search->open[--search->open_count];
+	return true;
+}
+
+/* --- To the return --- */
 
 static struct arch_place place_of(struct value value)
 {
@@ -424,29 +465,81 @@ static struct way way_begin(size_t at, bool called)
 
 bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
 {
-	struct search search = {.text = text};
+	struct search search = {.text = text, .instructions_left = INSTRUCTIONS_MAX};
 	struct way way = way_begin(at, called);
 
-	while (!run_to_return(&search, &way)) {
-		if (search.open_count == 0)
+	while (!run(&search, &way, NOWHERE))
+		if (!next_way(&search, &way))
 			return false;
-		way = search.open[--search.open_count];
-	}
 	frame_of_way(&way, out);
 	return true;
 }
 
+/* --- From the beginning: functions that do not return --- */
+
+/* The frame where a way has come to that began a function: all is told from SP there, and is wanted from
+ * SP, or else FP, as they are now. */
+static bool frame_of_entry(struct way *way, struct arch_frame *out)
+{
+	const struct stored *lr = stored_of(way, LR);
+	bool by_sp = way->sp.base == BASE_SP;
+	int64_t now = by_sp ? way->sp.offset : way->fp.offset;
+
+	if ((!by_sp && way->fp.base != BASE_SP) || lr->to.base != BASE_SP ||
+	    lr->content.holds != HOLDS_OWN)
+		return false;
+	*out = (struct arch_frame){
+		.sp = {!by_sp, -now},
+		.ra = {!by_sp, lr->to.offset - now},
+	};
+	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
+		const struct stored *stored = stored_of(way, reg);
+
+		if (stored->to.base == BASE_SP && stored->content.holds == HOLDS_OWN)
+			out->saved[out->saved_count++] =
+				(struct arch_saved){(int8_t)reg,
+						    {!by_sp, stored->to.offset - now}};
+	}
+	return true;
+}
+
+/* Whether the instruction before can be the last of a function: a jump, a call that does not return,
+ * padding. */
+static bool may_be_entry(struct bytes text, size_t at)
+{
+	const struct instruction *before = instruction_before(text, at);
+
+	return at == 0 || code_before(text, at) == NOP ||
+	       (before && (before->run == go_back || before->run == go_astray ||
+			   before->run == branch || before->run == call));
+}
+
+bool aarch64_frame_by_entry(struct bytes text, size_t at, bool called, size_t *entry,
+			    struct arch_frame *out)
+{
+	(void)called;
+	while (*entry >= 4 && at <= text.len && at - *entry < LOOK_BACK_MAX) {
+		struct search search = {.text = text,
+					.instructions_left = INSTRUCTIONS_FROM_ENTRY_MAX};
+		struct way way;
+		bool arrived;
+
+		*entry -= 4;
+		if (!may_be_entry(text, *entry))
+			continue;
+		way = way_begin(*entry, false);
+		do {
+			arrived = run(&search, &way, at);
+		} while (!arrived && next_way(&search, &way));
+		if (arrived && frame_of_entry(&way, out))
+			return true;
+	}
+	return false;
+}
+
 bool aarch64_is_after_call(struct bytes text, size_t at)
 {
-	struct reader r;
-	uint32_t code;
+	const struct instruction *before = instruction_before(text, at);
 
-	if (at < 4 || at > text.len)
-		return false;
-	r = reader_at(text, at - 4);
-	code = read_u32(&r);
-	for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
-		if ((code & instructions[i].mask) == instructions[i].value)
-			return instructions[i].run == call;
-	return false;
+	return before && before->run == call;
 }

@@ -11,6 +11,8 @@
 
 /* See struct arch. */
 bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out);
+bool aarch64_frame_by_entry(struct bytes text, size_t at, bool called, size_t *entry,
+			    struct arch_frame *out);
 bool aarch64_is_after_call(struct bytes text, size_t at);
 
 #endif

@@ -215,6 +215,60 @@ static void test_branches_have_a_limit(void **state)
 	assert_false(aarch64_frame_by_code(text, SIZE_MAX, CALLED, &frame));
 }
 
+/* Functions that end in a call which does not return; the pc is behind the code. */
+/* clang-format off */
+static const struct code_case entry_cases[] = {
+	{"LR is saved", CALLED, {RET, PUSH_LR_16, BL, BL, END}, "sp+16 sp+0"},
+	{"a frame record", CALLED, {NOP, PUSH_FP_LR_32, MOV_FP_SP, BL, NOP, BL, END}, "sp+32 sp+8 x29=sp+0"},
+	{"the beginning of the text", CALLED, {PUSH_FP_LR_32, BL, END}, "sp+32 sp+8 x29=sp+0"},
+	{"behind another such function", CALLED, {PUSH_FP_LR_32, BL, PUSH_LR_16, BL, END}, "sp+16 sp+0"},
+	{"a jump on the way", CALLED, {RET, PUSH_LR_16, B(2), UDF, BL, END}, "sp+16 sp+0"},
+	{"a loop on the way", CALLED, {RET, PUSH_LR_16, BL, B(3), BL, B(-3), BEQ(-3), BL, END}, "sp+16 sp+0"},
+	{"variable room, and a frame pointer", CALLED,
+	 {RET, PUSH_FP_LR_32, MOV_FP_SP, ADD_SP_X16, BL, END}, "fp+32 fp+8 x29=fp+0"},
+	{"variable room", CALLED, {RET, PUSH_LR_16, ADD_SP_X16, BL, END}, NULL},
+	{"no LR is saved", CALLED, {RET, SUB_SP_48, BL, END}, NULL},
+	{"no way leads there", CALLED, {RET, PUSH_LR_16, BL, RET, BL, END}, NULL},
+};
+/* clang-format on */
+
+static void test_frames_by_entry(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof entry_cases / sizeof entry_cases[0]; i++) {
+		uint8_t bytes[4 * WORDS_MAX];
+		struct bytes text = {bytes, code_bytes(entry_cases[i].code, bytes)};
+		struct arch_frame frame;
+		size_t entry = text.len;
+
+		print_message("%s\n", entry_cases[i].name);
+		if (!entry_cases[i].want) {
+			assert_false(
+				aarch64_frame_by_entry(text, text.len, CALLED, &entry, &frame));
+			continue;
+		}
+		assert_true(aarch64_frame_by_entry(text, text.len, CALLED, &entry, &frame));
+		assert_string_equal(frame_text(&frame), entry_cases[i].want);
+		assert_true(entry < text.len);
+	}
+}
+
+static void test_entries_of_nonsense(void **state)
+{
+	uint8_t bytes[64] = {0};
+	struct bytes text = {bytes, sizeof bytes};
+	struct arch_frame frame;
+	const size_t places[] = {0, 1, 2, 3, 63, 64, 65, SIZE_MAX - 3, SIZE_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		size_t entry = places[i];
+
+		while (aarch64_frame_by_entry(text, places[i], CALLED, &entry, &frame))
+			;
+	}
+}
+
 static void test_calls(void **state)
 {
 	static const uint32_t code[] = {BL, BLR_X1, BLRAA, RET, BR_X16, B(1), NOP, END};
@@ -236,6 +290,8 @@ int main(void)
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_frames_cut_short),
 		cmocka_unit_test(test_branches_have_a_limit),
+		cmocka_unit_test(test_frames_by_entry),
+		cmocka_unit_test(test_entries_of_nonsense),
 		cmocka_unit_test(test_calls),
 	};
 
