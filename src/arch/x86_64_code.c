@@ -494,7 +494,7 @@ static bool is_aligned(const struct arch_place *ra)
 /* DWARF numbers of rbx and r12 to r15 are the same. */
 static void add_away(const struct way *way, struct value origin, struct arch_frame *out)
 {
-	for (uint8_t reg = 0; reg <= X86_R15; reg++) {
+	for (unsigned reg = 0; reg <= X86_R15; reg++) {
 		struct value where = way->where[reg];
 
 		if (!(way->away >> reg & 1) || where.base == BASE_NONE)

@@ -64,7 +64,8 @@ void out_of_memory(void) __attribute__((noreturn));
 		size_t count, capacity; \
 	}
 
-void *vec_grown(struct arena *arena, void *at, size_t count, size_t *capacity, size_t size);
+void *vec_grown(struct arena *arena, void *at, size_t count, size_t *capacity, size_t size)
+	__attribute__((returns_nonnull));
 
 #define vec_push(arena, vec)                                                                 \
 	((vec)->at = (vec)->count < (vec)->capacity                                          \

@@ -310,7 +310,7 @@ bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, 
 	*out = (struct bytes){NULL, 0};
 	if (!reader_ok(&r, "compression header", e))
 		return false;
-	if (memcmp(magic.at, "ZLIB", 4) != 0)
+	if (magic.len != 4 || memcmp(magic.at, "ZLIB", 4) != 0)
 		return err_set(e, ERR_FORMAT, "compression header without \"ZLIB\"");
 	return decompress_zlib(arena, bytes_from(in, ZDEBUG_SIZE), size, out, e);
 }

@@ -611,7 +611,7 @@ static void mutate_member(struct mutation *mutation, struct json_object *object,
 			  const char *key)
 {
 	size_t index = member_index(key);
-	struct json_object *value = json_object_object_get(object, key);
+	struct json_object *value;
 
 	replace_in_object(mutation, object, key, members[index].wanted);
 	if (members[index].required) {
