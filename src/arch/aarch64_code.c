@@ -118,6 +118,7 @@ static struct value moved(struct value value, int64_t distance)
 
 static void raise_top(struct way *way)
 {
+	/* There is a way. NOLINTNEXTLINE(clang-analyzer-core.*) */
 	if (way->sp.base != way->top.base || way->sp.offset > way->top.offset)
 		way->top = way->sp;
 }
@@ -438,7 +439,7 @@ static void frame_of_way(struct way *way, struct arch_frame *out)
 		.ra_in_lr = lr->holds == HOLDS_OWN,
 		.ra = place_of(lr->from),
 	};
-	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
+	for (uint32_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
 		const struct content *content = content_of(way, reg);
 
 		if (content->holds == HOLDS_LOADED)
@@ -492,7 +493,7 @@ static bool frame_of_entry(struct way *way, struct arch_frame *out)
 		.sp = {!by_sp, -now},
 		.ra = {!by_sp, lr->to.offset - now},
 	};
-	for (uint8_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
+	for (uint32_t reg = ARCH_AARCH64_FIRST_SAVED; reg < LR; reg++) {
 		const struct stored *stored = stored_of(way, reg);
 
 		if (stored->to.base == BASE_SP && stored->content.holds == HOLDS_OWN)
