@@ -8,13 +8,22 @@ import pytest
 import results
 
 DEPTH = 64
-THREAD = re.compile(r"Thread .*\(LWP (\d+)\)")
+INLINED_MAX = 4
+THREAD = re.compile(r"Thread .*\((?:LWP|process) (\d+)")
 FRAME = re.compile(r"#\d+ +0x([0-9a-f]+) (?:\[PAC\] )?in (.*?) \(")
 SIGNAL = re.compile(r"#\d+ +<signal handler called>")
 SIGNAL_FRAME = "<signal handler called>"
 # A function that left by a tail call has no frame; gdb makes one up out of call sites.
 TAIL_CALLING = {"__pthread_kill_internal", "epoll_wait", "do_futex_wait", "__new_sem_wait"}
-CANNOT = {"vfork": "gdb waits for a vfork's parent for ever", "leader": "gdb refuses a leader that has ended"}
+# Where the programs themselves say otherwise than gdb 13 does.
+CANNOT = [
+    ("vfork", "gdb waits for a vfork's parent for ever"),
+    ("leader", "gdb refuses a leader that has ended"),
+    (".*musl.*", "gdb repeats or loses frames of code without call frame information"),
+    ("threads-nocfi-.*|jit|high-record", "gdb repeats or loses frames of code without call frame information"),
+    ("tagged-.*", "gdb takes tags for a part of addresses"),
+    ("data", "gdb names functions after data"),
+]
 
 
 def read_frames(text):
@@ -49,15 +58,23 @@ def shown(frames):
     return "\n".join(f"  {f['pc'] or 0:#x} {f['function']}" for f in frames)
 
 
+def theirs_of(gdb, tid, mine):
+    """What was asked for may end within a frame's inlined functions."""
+    frames = gdb.get(tid, [])
+    return frames, mine[:len(frames)] if len(frames) >= DEPTH - INLINED_MAX else mine
+
+
 @pytest.mark.parametrize("name", results.BLOCKED)
 def test_gdb(gdb, name):
+    why = [reason for pattern, reason in CANNOT if re.fullmatch(pattern, name)]
+    if why:
+        pytest.skip(why[0])
     case = results.case(name)
-    report = case.report(status=program.PARTIAL if name == "vfork" else program.COMPLETE)
-    threads = [t for t in report["threads"] if t["registers"]]
+    threads = case.report()["threads"]
     if case.how != "gdb" and not any(t["tid"] in gdb for t in threads):
-        pytest.skip(CANNOT.get(name, "make test-arm64-gdb asks gdb about all"))
+        pytest.skip("make test-arm64-gdb asks gdb about all")
     for thread in threads:
-        mine, theirs = ours(thread), gdb.get(thread["tid"], [])
+        theirs, mine = theirs_of(gdb, thread["tid"], ours(thread))
         told = f"{program.shown(thread)}\ngdb:\n{shown(theirs)}"
         assert [f["pc"] and int(f["pc"], 16) for f in mine] == [f["pc"] for f in theirs], told
         for mine_at, theirs_at in zip(mine, theirs):
