@@ -270,6 +270,17 @@ static bool is_frame_record(const struct stepper *stepper, const struct cursor *
 	       place_va(stepper, cursor, frame->ra, &va) && va == cursor->registers.at[fp] + 8;
 }
 
+/* A program begins with both 0. Where a frame pointer may be any register this says nothing; AAPCS64
+ * (6.4.6) keeps x29 for frame records, and 0 in it for the end of their chain. */
+static bool is_beginning(const struct stepper *stepper, const struct cursor *cursor,
+			 uint64_t ra)
+{
+	uint64_t fp = (uint64_t)stepper->arch->dwarf_fp;
+
+	return ra == 0 && stepper->arch->dwarf_lr >= 0 &&
+	       register_known(&cursor->registers, fp) && cursor->registers.at[fp] == 0;
+}
+
 /* Takes the frame if a return address is where it should be. */
 static bool return_by_frame(struct stepper *stepper, struct cursor *cursor,
 			    const struct arch_frame *frame, bool must_be_called,
@@ -280,7 +291,8 @@ static bool return_by_frame(struct stepper *stepper, struct cursor *cursor,
 
 	if (!place_va(stepper, cursor, frame->sp, &sp) ||
 	    !return_address_of(stepper, cursor, frame, &ra, ending) ||
-	    !(must_be_called ? is_called_from(stepper, ra) : was_made_by_call(stepper, ra)))
+	    !(must_be_called ? is_called_from(stepper, ra) || is_beginning(stepper, cursor, ra)
+			     : was_made_by_call(stepper, ra)))
 		return false;
 	found_by = is_frame_record(stepper, cursor, frame) ? FOUND_FRAME_POINTER : FOUND_SCAN;
 	restore_frame(stepper, cursor, frame, sp);

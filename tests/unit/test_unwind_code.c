@@ -121,6 +121,35 @@ static void test_zero(void **state)
 	expect(s, "+0x108=registers; outermost frame");
 }
 
+/* The outermost function of a program never returns; what started it had cleared x29 and x30. */
+static void test_beginning(void **state)
+{
+	struct scene *s = begin(0x40);
+
+	(void)state;
+	scene_cfi(s, 0x40, 0x40, BYTES("\x0e\x00"));
+	scene_code(s, 0x100, STR_X30);
+	scene_code(s, 0x104, BL);
+	scene_register(s, X30, CODE_AT(0x108));
+	STACK(s, SCENE_STACK, 0, 0);
+	expect(s, "+0x40=registers; +0x108<cfi; outermost frame");
+}
+
+/* The same with a frame pointer: then 0 may lie there by chance. */
+static void test_no_beginning(void **state)
+{
+	struct scene *s = begin(0x40);
+
+	(void)state;
+	scene_cfi(s, 0x40, 0x40, BYTES("\x0e\x00"));
+	scene_code(s, 0x100, STR_X30);
+	scene_code(s, 0x104, BL);
+	scene_register(s, X30, CODE_AT(0x108));
+	scene_register(s, X29, SCENE_STACK + 8);
+	STACK(s, SCENE_STACK, 0, 0, 1);
+	expect(s, "+0x40=registers; +0x108<cfi; no unwind information [prog+0x1108]");
+}
+
 /* The stack was not captured so far. */
 static void test_not_captured(void **state)
 {
@@ -242,6 +271,8 @@ int main(void)
 		cmocka_unit_test(test_leaf_with_room),
 		cmocka_unit_test(test_not_after_a_call),
 		cmocka_unit_test(test_zero),
+		cmocka_unit_test(test_beginning),
+		cmocka_unit_test(test_no_beginning),
 		cmocka_unit_test(test_not_captured),
 		cmocka_unit_test(test_tagged_frame_pointer),
 		cmocka_unit_test(test_x86_64_returns),
