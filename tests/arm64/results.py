@@ -14,7 +14,7 @@ SAMPLES = 4
 
 # aarch64's clone is called thread_start behind the system call, and its first context __startcontext.
 truth.OUTERMOST |= {"thread_start", "__startcontext"}
-truth.ENDS |= {"thread_start", "__startcontext"}
+truth.ENDS |= {"thread_start", "__startcontext", "libc_start_main_stage2"}  # musl's, which _start jumps to
 
 
 class Case:
