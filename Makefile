@@ -19,12 +19,13 @@ endif
 ifneq ($(filter clean distclean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
+.DELETE_ON_ERROR:
+.SECONDARY:
+
 quote = '$(subst ','\'',$(1))'
 # Writes the text to the target, unless it is there already.
 keep  = @mkdir -p $(@D); printf '%s\n' $(call quote,$(1)) >$@.$$$$; \
 	if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
-.DELETE_ON_ERROR:
-.SECONDARY:
 
 # `make V=1` shows the commands.
 Q   := $(if $(V),,@)
@@ -142,7 +143,7 @@ $(BUILD)/$(1)/test_%: $(BUILD)/$(1)/obj/tests/unit/test_%.o \
 endef
 $(foreach f,$(FLAVOURS),$(eval $(call flavour,$(f))))
 
--include $(shell find $(BUILD) -path '$(BUILD)/deps' -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(FLAVOURS:%=$(BUILD)/%/obj) -name '*.d' 2>/dev/null)
 
 # What is shipped has lost the debug information but not the symbol table, so that Stacker can name
 # its own functions; build/FLAVOUR/stacker.debug has everything and the same build-id.
@@ -157,7 +158,7 @@ san: $(BUILD)/san/stacker
 
 ## Checking and testing
 
-.PHONY: unit unit-arm64 unit-programs fixtures pytest test lint demo
+.PHONY: unit unit-arm64 fixtures pytest test lint format demo
 
 check:
 	@scripts/check-static $(wildcard $(DIST)/*)
@@ -191,7 +192,6 @@ include $(wildcard mk/arm64.mk)
 lint: | setup-lint
 	+@scripts/lint
 
-.PHONY: format
 format: | setup-lint
 	$(Q)clang-format-14 -i $(sort $(shell find src tests demo -name '*.[ch]'))
 
