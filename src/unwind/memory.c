@@ -92,6 +92,15 @@ bool memory_uint_slow(struct memory *memory, uint64_t va, unsigned size, uint64_
 	return !reader_failed(&r) || memory_ending(memory, va, ending);
 }
 
+bool memory_has_piece_slow(struct memory *memory, uint64_t va)
+{
+	const struct memory_piece *piece = piece_at(memory, va, 1);
+
+	if (piece)
+		memory->last = *piece;
+	return piece;
+}
+
 bool memory_same_stack(const struct memory *memory, uint64_t a, uint64_t b)
 {
 	const struct memory_piece *piece = piece_at(memory, a, 1);

@@ -47,6 +47,15 @@ struct bytes memory_text(const struct memory *memory, uint64_t va, size_t *at);
 /* Says in `ending` why va could not be read. Always returns false. */
 bool memory_ending(const struct memory *memory, uint64_t va, struct ending *ending);
 
+bool memory_has_piece_slow(struct memory *memory, uint64_t va);
+
+/* Whether the byte at va was copied with the thread. */
+static inline bool memory_has_piece(struct memory *memory, uint64_t va)
+{
+	return va - memory->last.va < memory->last.bytes.len ||
+	       memory_has_piece_slow(memory, va);
+}
+
 /* Whether two stack addresses belong to one stack: the same piece, or the same map. */
 bool memory_same_stack(const struct memory *memory, uint64_t a, uint64_t b);
 

@@ -10,9 +10,9 @@
 #include "unwind/fallback.h"
 #include "unwind/folding.h"
 
-/* How often a walk may go to another stack, or step without using stack. Real ones do so a few times:
- * signal handlers on stacks of their own, coroutines that called each other, leaf functions of
- * aarch64. Together with stacks that only grow, this makes every walk finite. */
+/* How often a walk may go to another stack, or step without using captured stack. Real ones do so a
+ * few times: signal handlers on stacks of their own, coroutines that called each other, leaf functions
+ * of aarch64. As all other steps use up what was captured, this makes every walk finite. */
 #define SIDE_STEPS_MAX 256
 
 struct unwinder {
@@ -63,13 +63,23 @@ static bool is_marked(struct walk *walk)
 	return false;
 }
 
+/* Whether a step used up a word or more of captured stack. One whose return address is in a register
+ * may claim any place above: of such steps there could be 2^64. */
+static bool uses_stack(struct walk *walk, uint64_t from)
+{
+	uint64_t to = walk->cursor.at;
+
+	return to > from && to - from >= sizeof(uint64_t) &&
+	       memory_has_piece(&walk->unwinder->stepper.memory, to - 1);
+}
+
 static bool makes_progress(struct walk *walk, uint64_t from_pc, uint64_t from)
 {
 	const struct cursor *to = &walk->cursor;
 
 	if (is_marked(walk))
 		return false;
-	if (to->at > from)
+	if (uses_stack(walk, from))
 		return true;
 	if (to->at == from && to->pc == from_pc)
 		return false;

@@ -575,6 +575,31 @@ static void test_endless_side_steps(void **state)
 	test_free(s);
 }
 
+/* The return address is in a register, so that each step may claim any CFA: beyond the captured stack,
+ * or a byte further on it. */
+static void test_growth_without_stack(void **state)
+{
+	static const struct bytes programs[] = {
+		BYTES("\x0e\x80\x80\x08\x09\x10\x05"),
+		BYTES("\x0e\x01\x09\x10\x05"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(programs); i++) {
+		struct scene *s = begin_x86_64(CODE_AT(0x10));
+		const struct stack *walked;
+
+		scene_cfi(s, 0x00, 0x20, programs[i]);
+		scene_register(s, RDI, CODE_AT(0x10));
+		scene_stack(s, SCENE_STACK, (const uint64_t[4096]){0}, 4096);
+		walked = scene_walk(s);
+		assert_int_equal(walked->stop, STOP_NO_PROGRESS);
+		assert_in_range(walked->count, 2, 256 + 4);
+		scene_end(s);
+		test_free(s);
+	}
+}
+
 /* A CFA that stays where it is, with the same return address. */
 static void test_no_progress(void **state)
 {
@@ -952,6 +977,7 @@ int main(void)
 		cmocka_unit_test(test_frame_pointer_loop),
 		cmocka_unit_test(test_loop_over_two_stacks),
 		cmocka_unit_test(test_endless_side_steps),
+		cmocka_unit_test(test_growth_without_stack),
 		cmocka_unit_test(test_no_progress),
 		cmocka_unit_test(test_not_code),
 		cmocka_unit_test(test_not_captured),
