@@ -12,6 +12,7 @@
 #include <elf.h>
 
 #include "arch/aarch64_code.h"
+#include "arch/syscalls.h"
 
 enum { SP = 31, PC = 32, PSTATE = 33, SLOTS = 34 };
 
@@ -145,6 +146,7 @@ const struct arch arch_aarch64 = {
 	.has_pac = true,
 	.red_zone = 0,
 	.syscall_slot = SLOTS,
+	.syscalls = &aarch64_syscalls,
 	.thread_pointer_slot = SLOTS,
 	.thread_pointer_set = NT_ARM_TLS,
 	.ignored_address_bits = TOP_BYTE,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "arch/syscalls.h"
+
 static const struct arch *const arches[] = {&arch_x86_64, &arch_aarch64};
 
 const struct arch *arch_of_machine(uint16_t elf_machine)
@@ -18,6 +20,13 @@ const struct arch *arch_named(const char *name)
 		if (strcmp(arches[i]->name, name) == 0)
 			return arches[i];
 	return NULL;
+}
+
+const char *arch_syscall_name(const struct arch *arch, int64_t number)
+{
+	if (number < 0 || (uint64_t)number >= arch->syscalls->count)
+		return NULL;
+	return arch->syscalls->at[number];
 }
 
 const struct arch *arch_host(void)

@@ -83,6 +83,8 @@ struct arch_restartable {
 	bool limit_is_int; /* an int, negative for none; else a pointer, NULL for none */
 };
 
+struct syscall_names;
+
 struct arch {
 	const char *name;                      /* "x86_64", "aarch64": as uname -m */
 	uint16_t elf_machine;                  /* EM_* */
@@ -96,6 +98,7 @@ struct arch {
 	uint32_t red_zone; /* bytes below SP that a leaf function may use */
 	/* Slot that tells a system call stop (ORIG_RAX), or slot_count. */
 	uint32_t syscall_slot;
+	const struct syscall_names *syscalls;
 	/* Where a thread's control block is, which both libcs put on top of its stack: in a slot, or, where
 	 * that is slot_count, the one word of this ptrace register set (0: not to be had). */
 	uint32_t thread_pointer_slot, thread_pointer_set;
@@ -151,6 +154,8 @@ extern const struct arch arch_aarch64;
 /* NULL when there is none. */
 const struct arch *arch_of_machine(uint16_t elf_machine);
 const struct arch *arch_named(const char *name);
+/* The name of a system call, "futex"; NULL when the number is not known. */
+const char *arch_syscall_name(const struct arch *arch, int64_t number);
 /* The architecture this program was built for. */
 const struct arch *arch_host(void);
 

@@ -10,6 +10,7 @@
 
 #include <elf.h>
 
+#include "arch/syscalls.h"
 #include "arch/x86_64_code.h"
 
 enum {
@@ -190,6 +191,7 @@ const struct arch arch_x86_64 = {
 	.dwarf_lr = -1,
 	.red_zone = 128,
 	.syscall_slot = ORIG_RAX,
+	.syscalls = &x86_64_syscalls,
 	.thread_pointer_slot = FS_BASE,
 	.result_slot = RAX,
 	.restartables = restartables,

@@ -47,7 +47,7 @@ static void put_thread(struct json_out *out, const struct report_thread *thread,
 {
 	json_new_line(out);
 	json_open(out, NULL, '{');
-	json_put_thread(out, thread->thread);
+	json_put_thread(out, arch, thread->thread);
 	if (options->registers)
 		json_put_registers(out, arch, thread->thread);
 	put_stack(out, thread);

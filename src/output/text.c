@@ -234,7 +234,20 @@ static const char *state_words(char state)
 	return "unknown";
 }
 
-static void put_state(struct sink *sink, const struct thread *thread)
+static void put_syscall(struct sink *sink, const struct arch *arch, int64_t number)
+{
+	const char *name = arch_syscall_name(arch, number);
+
+	if (number < 0)
+		return;
+	sink_text(sink, ", in system call ");
+	if (name)
+		sink_text(sink, name);
+	else
+		sink_decimal(sink, (uint64_t)number);
+}
+
+static void put_state(struct sink *sink, const struct arch *arch, const struct thread *thread)
 {
 	if (!thread->state)
 		return;
@@ -243,10 +256,7 @@ static void put_state(struct sink *sink, const struct thread *thread)
 	sink_text(sink, " (");
 	sink_text(sink, state_words(thread->state));
 	sink_char(sink, ')');
-	if (thread->syscall >= 0) {
-		sink_text(sink, ", in system call ");
-		sink_decimal(sink, (uint64_t)thread->syscall);
-	}
+	put_syscall(sink, arch, thread->syscall);
 	sink_char(sink, '\n');
 }
 
@@ -412,7 +422,7 @@ static void put_thread(struct sink *sink, size_t number, const struct report_thr
 	sink_text(sink, ", Name: '");
 	sink_foreign(sink, or_unknown(thread->name));
 	sink_text(sink, "') ===\n");
-	put_state(sink, thread);
+	put_state(sink, arch, thread);
 	if (options->verbose)
 		put_held(sink, thread);
 	put_labelled(sink, "  Left out: ", thread->left_out);

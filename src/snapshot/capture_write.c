@@ -85,7 +85,7 @@ static void put_thread(struct json_out *out, const struct arch *arch,
 {
 	json_new_line(out);
 	json_open(out, NULL, '{');
-	json_put_thread(out, thread);
+	json_put_thread(out, arch, thread);
 	json_put_registers(out, arch, thread);
 	put_stack(out, &thread->stack);
 	if (with_stacks)

@@ -155,7 +155,7 @@ void json_put_modules(struct json_out *out, const struct snapshot *snapshot)
 	json_close(out, ']');
 }
 
-void json_put_thread(struct json_out *out, const struct thread *thread)
+void json_put_thread(struct json_out *out, const struct arch *arch, const struct thread *thread)
 {
 	const char state[] = {thread->state, '\0'};
 
@@ -163,6 +163,7 @@ void json_put_thread(struct json_out *out, const struct thread *thread)
 	json_text(out, "thread_name", thread->name);
 	json_text(out, "state", thread->state ? state : NULL);
 	json_count_or_null(out, "syscall", thread->syscall >= 0, (uint64_t)thread->syscall);
+	json_text(out, "syscall_name", arch_syscall_name(arch, thread->syscall));
 	json_count(out, "held_ns", thread->held_ns);
 	json_text(out, "left_out", thread->left_out);
 	json_text(out, "wait_channel", thread->wait_channel);

@@ -17,7 +17,8 @@ void json_put_maps(struct json_out *out, const struct snapshot *snapshot);
 void json_put_modules(struct json_out *out, const struct snapshot *snapshot);
 
 /* `tid`, `thread_name`, `state` and all else of a thread but registers and stack. */
-void json_put_thread(struct json_out *out, const struct thread *thread);
+void json_put_thread(struct json_out *out, const struct arch *arch,
+		     const struct thread *thread);
 /* `registers`: an object by name, or null. */
 void json_put_registers(struct json_out *out, const struct arch *arch,
 			const struct thread *thread);
