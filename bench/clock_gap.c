@@ -1,9 +1,9 @@
 /*
  * A victim that feels how long it is held: one thread reads the clock without pause and keeps the
  * longest gap; THREADS others wait in a call chain of DEPTH frames, or compute (every second one
- * with "busy").
+ * with "busy"). With "idle" nobody reads the clock: a program for other measurements.
  *
- *     clock_gap THREADS DEPTH [busy]
+ *     clock_gap THREADS DEPTH [busy|idle]
  *
  * Prints "ready", then for each line on stdin the longest gap since the last one, in nanoseconds.
  */
@@ -87,7 +87,8 @@ int main(int argc, char **argv)
 			return 1;
 	while (waiting < threads)
 		sched_yield();
-	if (pthread_create(&thread, &attributes, watch, NULL) != 0)
+	if (!(argc > 3 && strcmp(argv[3], "idle") == 0) &&
+	    pthread_create(&thread, &attributes, watch, NULL) != 0)
 		return 1;
 	puts("ready");
 	fflush(stdout);

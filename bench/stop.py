@@ -8,7 +8,6 @@ The victim (clock_gap.c) has a thread that reads the clock without pause. Tools 
 """
 import argparse
 import json
-import pathlib
 import shutil
 import statistics
 import subprocess
@@ -16,24 +15,7 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).parent
-DEPTH = 30
-
-
-class Victim:
-    def __init__(self, program, threads, busy):
-        self.process = subprocess.Popen([program, str(threads), str(DEPTH), "busy" if busy else "blocked"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ready\n"
-
-    def gap_ns(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
+import measure
 
 
 def stacker(binary, pid, *options):
@@ -57,26 +39,23 @@ def tools(binary, threads):
         yield "gdb", lambda pid: quietly("gdb", "-p", str(pid), "--batch", "-nx", "-ex", "thread apply all bt")
 
 
-def measure(program, binary, threads, busy, runs):
-    victim = Victim(program, threads, busy)
+def measure_one(program, binary, threads, busy, runs):
     gaps, stated, wall = {}, {}, {}
-    try:
+    with measure.Victim(program, threads, "busy" if busy else "blocked") as victim:
         for _ in range(runs):
             for name, tool in tools(binary, threads):
                 victim.gap_ns()
                 begin = time.monotonic()
-                said = tool(victim.process.pid)
+                said = tool(victim.pid)
                 wall.setdefault(name, []).append(time.monotonic() - begin)
                 gaps.setdefault(name, []).append(victim.gap_ns())
                 if said is not None:
                     stated.setdefault(name, []).append(said)
-    finally:
-        victim.end()
     for name in gaps:
         middle = statistics.median(gaps[name])
-        said = f"{statistics.median(stated[name]) / 1e6:10.3f}" if name in stated else " " * 10
-        print(f"| {threads:5} | {'half busy' if busy else 'blocked':9} | {name:24} | {middle / 1e6:10.3f} | "
-              f"{middle / 1e3 / (threads + 2):8.1f} | {said} | {statistics.median(wall[name]):7.3f} |", flush=True)
+        said = f"{statistics.median(stated[name]) / 1e6:.3f}" if name in stated else ""
+        measure.row(threads, "half busy" if busy else "blocked", name, f"{middle / 1e6:.3f}",
+                    f"{middle / 1e3 / (threads + 2):.1f}", said, f"{statistics.median(wall[name]):.3f}")
 
 
 def main():
@@ -85,11 +64,10 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        program = pathlib.Path(place) / "clock_gap"
-        subprocess.run(["cc", "-O2", "-pthread", "-o", program, HERE / "clock_gap.c"], check=True)
-        print("| threads | state | tool | gap ms | µs a thread | stated ms | wall s |\n|---|---|---|---|---|---|---|")
+        program = measure.victim_build(place)
+        measure.head("threads", "state", "tool", "gap ms", "µs a thread", "stated ms", "wall s")
         for threads, busy in ((1, False), (10, False), (100, False), (1000, False), (10, True), (100, True)):
-            measure(program, options.stacker, threads, busy, options.runs)
+            measure_one(program, options.stacker, threads, busy, options.runs)
     return 0
 
 

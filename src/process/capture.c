@@ -274,8 +274,7 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 	left_out_describe(job, thread);
 }
 
-/* Copies the stack pieces out of the capture buffer, so that it can be given back. Pieces of one
- * thread need not be neighbours in the plan: count, then fill. */
+/* Pieces of one thread need not be neighbours in the plan: count, then fill. */
 static void pieces_take(struct job *job, const int32_t *thread_of)
 {
 	struct snapshot *snapshot = &job->out->snapshot;
@@ -291,8 +290,7 @@ static void pieces_take(struct job *job, const int32_t *thread_of)
 			if (pass == 1)
 				thread->pieces[thread->piece_count] = (struct memory_piece){
 					copy->va,
-					{(uint8_t *)arena_copy(job->arena, copy->at, copy->got),
-					 copy->got},
+					{copy->at, copy->got},
 				};
 			else if (!copy->guessed)
 				thread->stack_missing += copy->wanted - copy->got;
@@ -510,6 +508,7 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
 		job->out->perf_map = perf_map_read(job->arena, &job->process, &job->status);
+		stacks_keep(&job->stacks);
 	}
 	stacks_release(&job->stacks);
 	return ok;

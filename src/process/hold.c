@@ -111,11 +111,16 @@ static bool is_dead(const struct hold *hold, const struct held_thread *thread)
 /* PTRACE_O_TRACEEXEC: an exec in the window becomes an event instead of a vanished thread. */
 static void thread_seize(struct hold *hold, struct held_thread *thread)
 {
-	if (ptrace(PTRACE_SEIZE, pid_of(thread), NULL, (void *)PTRACE_O_TRACEEXEC) == 0) {
+	bool seized;
+
+	__atomic_store_n(&hold->seizing, thread->tid, __ATOMIC_RELAXED);
+	seized = ptrace(PTRACE_SEIZE, pid_of(thread), NULL, (void *)PTRACE_O_TRACEEXEC) == 0;
+	thread->error = seized ? 0 : errno;
+	__atomic_store_n(&hold->seizing, 0, __ATOMIC_RELAXED);
+	if (seized) {
 		thread->state = HELD_SEIZED;
 		return;
 	}
-	thread->error = errno;
 	if (thread->error == ESRCH || is_dead(hold, thread)) {
 		thread->state = HELD_GONE; /* an exiting thread gives EPERM */
 	} else {
@@ -636,14 +641,16 @@ static void reap_if_exited(pid_t tid)
 /*
  * A thread that calls exec holds the lock that PTRACE_SEIZE needs and waits until all others are
  * gone, also those that we have seized already: zombies that only their tracer can reap. The tracing
- * thread cannot, while it waits for the lock; any thread of its process can. So we look when it
- * takes long. An id that is reaped here gives ECHILD there and is taken as gone.
+ * thread cannot, while it waits for the lock; any thread of its process can. So we look when one
+ * seizure takes long. An id that is reaped here gives ECHILD there and is taken as gone.
  */
 static void tracer_join(struct hold *hold, pthread_t tracer)
 {
 	struct timespec until;
+	uint32_t stuck = 0;
 
 	for (;;) {
+		uint32_t seizing;
 		size_t count;
 
 		clock_gettime(CLOCK_REALTIME, &until);
@@ -652,6 +659,11 @@ static void tracer_join(struct hold *hold, pthread_t tracer)
 		until.tv_nsec %= 1000000000;
 		if (pthread_timedjoin_np(tracer, NULL, &until) == 0)
 			return;
+		seizing = __atomic_load_n(&hold->seizing, __ATOMIC_RELAXED);
+		if (!seizing || seizing != stuck) {
+			stuck = seizing;
+			continue;
+		}
 		/* The table only grows, and ids in it do not change. */
 		count = __atomic_load_n(&hold->count, __ATOMIC_ACQUIRE);
 		for (size_t i = 0; i < count; i++)

@@ -45,6 +45,7 @@ struct hold {
 	size_t count, capacity;
 	uint32_t *slots;            /* hash of tid -> index + 1 */
 	size_t slot_count;          /* power of two */
+	uint32_t seizing;           /* the thread that is being attached; read by tracer_join */
 	uint32_t *listing;          /* room for `capacity` tids */
 	struct stack_owner *owners; /* per thread, for stacks_copy */
 	struct stacks *stacks;

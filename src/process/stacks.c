@@ -6,6 +6,11 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+/* Older C libraries' headers lack it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define PAGE UINT64_C(4096)
 /* The kernel takes at most this many (UIO_MAXIOV). */
 #define BATCH 1024
@@ -24,6 +29,16 @@
 #define HANDLER_PART (UINT64_C(64) << 10)
 /* Larger than any that is in use: Go takes 32 KiB, Rust and the JVM some pages. */
 #define ALTERNATE_STACK_MAX (UINT64_C(64) << 20)
+
+/* Large pages first: of 10,000 threads that is 60 faults instead of 30,000. */
+static void fault_in(uint8_t *at, uint64_t size)
+{
+	madvise(at, size, MADV_HUGEPAGE);
+	if (madvise(at, size, MADV_POPULATE_WRITE) == 0)
+		return;
+	for (uint64_t off = 0; off < size; off += PAGE) /* Linux before 5.14 */
+		at[off] = 1;
+}
 
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e)
@@ -48,9 +63,17 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 	}
 	if (expected > stacks->total)
 		expected = stacks->total;
-	for (uint64_t at = 0; at < expected; at += PAGE)
-		stacks->buffer[at] = 1;
+	fault_in(stacks->buffer, expected);
 	return true;
+}
+
+void stacks_keep(struct stacks *stacks)
+{
+	uint64_t used = (stacks->used + PAGE - 1) & ~(PAGE - 1);
+
+	if (stacks->buffer && used < stacks->total)
+		munmap(stacks->buffer + used, stacks->total - used);
+	stacks->buffer = NULL;
 }
 
 void stacks_release(struct stacks *stacks)

@@ -47,6 +47,9 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to);
 
+/* Nothing more is copied: gives back what was not used. What was copied stays for good. */
+void stacks_keep(struct stacks *stacks);
+
 void stacks_release(struct stacks *stacks);
 
 #endif
