@@ -1,5 +1,5 @@
 /*
- * The capture by ptrace: prepare, hold, read, release, then turn what was read into a snapshot.
+ * The capture: prepare, take the pictures of the threads, then turn what was read into a snapshot.
  */
 #include "process/process.h"
 
@@ -15,29 +15,13 @@
 #include "base/file.h"
 #include "elf/elf.h"
 #include "process/files.h"
-#include "process/hold.h"
+#include "process/job.h"
 #include "process/maps.h"
-#include "process/procfs.h"
-#include "process/stacks.h"
 #include "process/trouble.h"
 
 #define MAPS_MAX ((size_t)256 << 20)
 /* An exec in the window starts everything anew with the new program. */
 #define TRIES_MAX 10
-
-/* What one capture works with. */
-struct job {
-	struct captured *out;
-	struct arena *arena;
-	const struct capture_request *request;
-	struct process process;
-	struct process_status status;
-	uint32_t *tids;
-	size_t tid_count;
-	struct task_stat *stats; /* per tid, from before the stop */
-	struct hold hold;
-	struct stacks stacks;
-};
 
 static bool refused(const struct job *job, struct err *e)
 {
@@ -185,201 +169,13 @@ static bool prepare(struct job *job, struct err *e)
 		.timeout_ns = job->request->timeout_ns,
 		.realtime = job->request->realtime,
 		.rolling = job->request->rolling,
+		.table = &job->table,
 		.stacks = &job->stacks,
 	};
-	hold_prepare(&job->hold, job->arena, job->tids, job->tid_count);
+	thread_table_prepare(&job->table, job->arena, job->tids, job->tid_count);
+	job->hold.listing = arena_array(job->arena, uint32_t, job->table.capacity);
 	return stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
-			      job->hold.count, e);
-}
-
-/* After the release: what was read becomes the snapshot. */
-
-static const char *left_out_reason(const struct job *job, const struct held_thread *held)
-{
-	struct arena *arena = job->arena;
-
-	switch (held->state) {
-	case HELD_STOPPED:
-		return held->foreign_registers ? "runs 32-bit code"
-					       : "its registers are not readable";
-	case HELD_LATE:
-		return arena_printf(arena, "did not stop in %jums",
-				    (uintmax_t)(job->hold.waited_ns / 1000000));
-	case HELD_REFUSED:
-		return arena_printf(arena, "could not be traced: %s", strerror(held->error));
-	default:
-		return "was not reached";
-	}
-}
-
-/* "NUMBER args..." of /proc/PID/task/TID/syscall; "running" and -1 mean none. */
-static int64_t syscall_number(const struct job *job, uint32_t tid)
-{
-	const char *text = process_text(&job->process, job->arena, tid, "syscall");
-
-	return text && *text >= '0' && *text <= '9' ? strtoll(text, NULL, 10) : -1;
-}
-
-/* x86_64 keeps the number in ORIG_RAX, negative outside of system calls. aarch64 shows none. */
-static int64_t syscall_of_registers(const struct arch *arch, const struct registers *registers)
-{
-	if (arch->syscall_slot >= arch->slot_count)
-		return -1;
-	return (int64_t)registers->at[arch->syscall_slot] >= 0
-		       ? (int64_t)registers->at[arch->syscall_slot]
-		       : -1;
-}
-
-static void left_out_describe(const struct job *job, struct thread *thread)
-{
-	thread->wait_channel = process_text(&job->process, job->arena, thread->tid, "wchan");
-	thread->kernel_stack = process_text(&job->process, job->arena, thread->tid, "stack");
-	thread->syscall = syscall_number(job, thread->tid);
-	if (thread->wait_channel && strcmp(thread->wait_channel, "0") == 0)
-		thread->wait_channel = NULL;
-}
-
-/* Name and state from before the stop; threads that appeared later are asked now. */
-static struct task_stat stat_of(const struct job *job, size_t index)
-{
-	struct task_stat stat = {0};
-
-	if (index < job->tid_count && job->tids[index] == job->hold.threads[index].tid &&
-	    job->stats[index].state)
-		return job->stats[index];
-	task_stat(&job->process, job->hold.threads[index].tid, &stat);
-	return stat;
-}
-
-static void thread_fill(const struct job *job, size_t index, struct thread *thread)
-{
-	const struct held_thread *held = &job->hold.threads[index];
-	struct task_stat stat = stat_of(job, index);
-
-	*thread = (struct thread){
-		.tid = held->tid,
-		.name = arena_string(job->arena, stat.name),
-		.state = stat.state,
-		.has_registers = held->has_registers,
-		.registers = held->registers,
-		.syscall = -1,
-	};
-	if (held->released_ns)
-		thread->held_ns = held->released_ns - held->interrupted_ns;
-	if (held->has_registers) {
-		thread->syscall = syscall_of_registers(job->hold.arch, &held->registers);
-		return;
-	}
-	thread->left_out = left_out_reason(job, held);
-	left_out_describe(job, thread);
-}
-
-/* Pieces of one thread need not be neighbours in the plan: count, then fill. */
-static void pieces_take(struct job *job, const int32_t *thread_of)
-{
-	struct snapshot *snapshot = &job->out->snapshot;
-
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < job->stacks.count; i++) {
-			const struct stack_copy *copy = &job->stacks.copies[i];
-			struct thread *thread;
-
-			if (thread_of[copy->thread] < 0)
-				continue;
-			thread = &snapshot->threads[thread_of[copy->thread]];
-			if (pass == 1)
-				thread->pieces[thread->piece_count] = (struct memory_piece){
-					copy->va,
-					{copy->at, copy->got},
-				};
-			else if (!copy->guessed)
-				thread->stack_missing += copy->wanted - copy->got;
-			thread->piece_count++;
-		}
-		for (size_t i = 0; pass == 0 && i < snapshot->thread_count; i++) {
-			struct thread *thread = &snapshot->threads[i];
-
-			thread->pieces = arena_array(job->arena, struct memory_piece,
-						     thread->piece_count);
-			thread->piece_count = 0;
-		}
-	}
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void capture_facts_fill(struct job *job)
-{
-	struct capture_facts *facts = &job->out->snapshot.capture;
-	const struct snapshot *snapshot = &job->out->snapshot;
-	uint64_t *held = arena_array(job->arena, uint64_t, snapshot->thread_count + 1);
-	size_t count = 0;
-
-	*facts = (struct capture_facts){
-		.method = job->hold.rolling ? CAPTURE_PTRACE_ROLLING : CAPTURE_PTRACE,
-		.calls_restarted = job->hold.restarted,
-		.realtime = job->hold.raised,
-		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
-		.threads_found = (uint32_t)snapshot->thread_count,
-	};
-	if (job->hold.overflow)
-		facts->method_note =
-			"more new threads than there was room for: some are missing";
-	for (size_t i = 0; i < snapshot->thread_count; i++) {
-		const struct thread *thread = &snapshot->threads[i];
-
-		if (thread->held_ns)
-			held[count++] = thread->held_ns;
-		facts->threads_left_out += thread->left_out != NULL;
-		facts->stack_bytes_missing += thread->stack_missing;
-		for (size_t p = 0; p < thread->piece_count; p++)
-			facts->stack_bytes += thread->pieces[p].bytes.len;
-	}
-	qsort(held, count, sizeof held[0], compare_u64);
-	facts->threads_stopped = (uint32_t)count;
-	facts->held_median_ns = count ? held[count / 2] : 0;
-	facts->held_longest_ns = count ? held[count - 1] : 0;
-}
-
-/* Sorts by tid with the main thread first; the index rides in the low half. */
-static uint64_t order_key(const struct job *job, size_t index)
-{
-	uint64_t tid = job->hold.threads[index].tid;
-
-	return (tid == job->process.pid ? 0 : tid << 32) | index;
-}
-
-/* The main thread first, then by tid; threads that exited are left away. */
-static void snapshot_fill(struct job *job)
-{
-	struct snapshot *snapshot = &job->out->snapshot;
-	const struct hold *hold = &job->hold;
-	uint64_t *order = arena_array(job->arena, uint64_t, hold->count);
-	int32_t *thread_of = arena_array(job->arena, int32_t, hold->count);
-	size_t count = 0;
-
-	for (size_t i = 0; i < hold->count; i++) {
-		thread_of[i] = -1;
-		if (hold->threads[i].state != HELD_GONE)
-			order[count++] = order_key(job, i);
-	}
-	qsort(order, count, sizeof order[0], compare_u64);
-	snapshot->threads = arena_array(job->arena, struct thread, count);
-	snapshot->thread_count = count;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t index = (uint32_t)order[i];
-
-		thread_of[index] = (int32_t)i;
-		thread_fill(job, index, &snapshot->threads[i]);
-	}
-	pieces_take(job, thread_of);
-	snapshot->pac_code_mask = hold->pac_code_mask;
-	capture_facts_fill(job);
+			      job->table.count, e);
 }
 
 /* The next executable mapping from `at` on, or NULL. */
@@ -431,26 +227,25 @@ static void maps_refresh(struct job *job, struct map *maps, size_t count)
 	files_open(job->out, job->arena, &job->process);
 }
 
-static size_t count_in_state(const struct hold *hold, enum held_state state)
+static size_t count_in_state(const struct thread_table *table, enum held_state state)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < hold->count; i++)
-		count += hold->threads[i].state == state;
+	for (size_t i = 0; i < table->count; i++)
+		count += table->threads[i].state == state;
 	return count;
 }
 
 /* Nothing at all could be held: say why. */
 static bool outcome_check(struct job *job, struct err *e)
 {
-	const struct hold *hold = &job->hold;
-	size_t stopped = count_in_state(hold, HELD_STOPPED);
+	const struct thread_table *table = &job->table;
 
-	if (hold->ended_by)
-		return err_set(e, ERR_INTERRUPTED, "ended by signal %d", hold->ended_by);
-	if (stopped || count_in_state(hold, HELD_LATE))
+	if (job->hold.ended_by)
+		return err_set(e, ERR_INTERRUPTED, "ended by signal %d", job->hold.ended_by);
+	if (count_in_state(table, HELD_STOPPED) || count_in_state(table, HELD_LATE))
 		return true;
-	if (count_in_state(hold, HELD_REFUSED)) {
+	if (count_in_state(table, HELD_REFUSED)) {
 		/* Somebody else may have attached since the check. */
 		process_status(&job->process, &job->status, NULL);
 		return refused(job, e);

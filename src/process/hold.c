@@ -46,58 +46,6 @@ static pid_t pid_of(const struct held_thread *thread)
 	return (pid_t)thread->tid;
 }
 
-/* The table of threads. */
-
-static uint32_t *slot_of(const struct hold *hold, uint32_t tid)
-{
-	size_t at = tid * UINT32_C(2654435761);
-
-	for (;; at++) {
-		uint32_t *slot = &hold->slots[at & (hold->slot_count - 1)];
-
-		if (*slot == 0 || hold->threads[*slot - 1].tid == tid)
-			return slot;
-	}
-}
-
-/* True when the thread is new. */
-static bool thread_add(struct hold *hold, uint32_t tid)
-{
-	uint32_t *slot = slot_of(hold, tid);
-
-	if (*slot)
-		return false;
-	if (hold->count == hold->capacity) {
-		hold->overflow = true;
-		return false;
-	}
-	hold->threads[hold->count] = (struct held_thread){.tid = tid};
-	*slot = (uint32_t)hold->count + 1;
-	/* tracer_join reads the table meanwhile */
-	__atomic_store_n(&hold->count, hold->count + 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-void hold_prepare(struct hold *hold, struct arena *arena, const uint32_t *tids, size_t count)
-{
-	hold->capacity = count * 2 + 64;
-	hold->slot_count = 256;
-	while (hold->slot_count < hold->capacity * 2)
-		hold->slot_count *= 2;
-	hold->threads = arena_array(arena, struct held_thread, hold->capacity);
-	hold->slots = arena_array(arena, uint32_t, hold->slot_count);
-	hold->listing = arena_array(arena, uint32_t, hold->capacity);
-	hold->owners = arena_array(arena, struct stack_owner, hold->capacity);
-	/* Written to once, so that no page fault falls into the stop. */
-	memset(hold->threads, 0, hold->capacity * sizeof hold->threads[0]);
-	memset(hold->slots, 0, hold->slot_count * sizeof hold->slots[0]);
-	memset(hold->listing, 0, hold->capacity * sizeof hold->listing[0]);
-	memset(hold->owners, 0, hold->capacity * sizeof hold->owners[0]);
-	hold->count = 0;
-	for (size_t i = 0; i < count; i++)
-		thread_add(hold, tids[i]);
-}
-
 /* Attaching. */
 
 static bool is_dead(const struct hold *hold, const struct held_thread *thread)
@@ -131,15 +79,15 @@ static void thread_seize(struct hold *hold, struct held_thread *thread)
 /* Lists again; true when there were threads that are not in the table. */
 static bool threads_list(struct hold *hold)
 {
-	size_t found = task_list(hold->process, hold->listing, hold->capacity);
+	size_t found = task_list(hold->process, hold->listing, hold->table->capacity);
 	bool any_new = false;
 
-	if (found > hold->capacity) {
-		hold->overflow = true;
-		found = hold->capacity;
+	if (found > hold->table->capacity) {
+		hold->table->overflow = true;
+		found = hold->table->capacity;
 	}
 	for (size_t i = 0; i < found; i++)
-		any_new |= thread_add(hold, hold->listing[i]);
+		any_new |= thread_add(hold->table, hold->listing[i]);
 	return any_new;
 }
 
@@ -149,9 +97,9 @@ static size_t threads_alive(const struct hold *hold)
 {
 	size_t alive = 0;
 
-	for (size_t i = 0; i < hold->count; i++)
-		alive += hold->threads[i].state != HELD_GONE ||
-			 hold->threads[i].tid == hold->process->pid;
+	for (size_t i = 0; i < hold->table->count; i++)
+		alive += hold->table->threads[i].state != HELD_GONE ||
+			 hold->table->threads[i].tid == hold->process->pid;
 	return alive;
 }
 
@@ -162,8 +110,8 @@ static bool has_unknown_threads(const struct hold *hold)
 
 static size_t seize_from(struct hold *hold, size_t from)
 {
-	for (; from < hold->count && !hold->ended_by; from++)
-		thread_seize(hold, &hold->threads[from]);
+	for (; from < hold->table->count && !hold->ended_by; from++)
+		thread_seize(hold, &hold->table->threads[from]);
 	return from;
 }
 
@@ -274,7 +222,7 @@ static struct late late_look(struct hold *hold, size_t from, size_t to)
 	struct late late = {0};
 
 	for (size_t i = from; i < to; i++) {
-		struct held_thread *thread = &hold->threads[i];
+		struct held_thread *thread = &hold->table->threads[i];
 
 		if (thread->state != HELD_SEIZED)
 			continue;
@@ -291,7 +239,7 @@ static struct late late_look(struct hold *hold, size_t from, size_t to)
 static bool only_sleepers_left(struct hold *hold, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
-		struct held_thread *thread = &hold->threads[i];
+		struct held_thread *thread = &hold->table->threads[i];
 
 		if (thread->state != HELD_SEIZED)
 			continue;
@@ -326,7 +274,7 @@ static void collect_range(struct hold *hold, size_t from, size_t to)
 	bool any_late = false;
 
 	for (size_t i = from; i < to && !hold->ended_by; i++) {
-		struct held_thread *thread = &hold->threads[i];
+		struct held_thread *thread = &hold->table->threads[i];
 
 		if (any_late && !thread_collect(hold, thread) &&
 		    is_asleep_for_good(hold, thread))
@@ -336,16 +284,16 @@ static void collect_range(struct hold *hold, size_t from, size_t to)
 	if (any_late)
 		late_collect(hold, from, to, begin, deadline);
 	for (size_t i = from; i < to; i++)
-		if (hold->threads[i].state == HELD_SEIZED)
-			hold->threads[i].state = HELD_LATE;
+		if (hold->table->threads[i].state == HELD_SEIZED)
+			hold->table->threads[i].state = HELD_LATE;
 	hold->waited_ns =
 		now_ns() - begin > hold->waited_ns ? now_ns() - begin : hold->waited_ns;
 }
 
 static void interrupt_from(struct hold *hold, size_t from)
 {
-	for (; from < hold->count; from++)
-		thread_interrupt(&hold->threads[from]);
+	for (; from < hold->table->count; from++)
+		thread_interrupt(&hold->table->threads[from]);
 }
 
 /* Once every known thread is stopped no new one can be made; those made until then are few. */
@@ -354,10 +302,10 @@ static void threads_hold(struct hold *hold, bool follow_new)
 	size_t from = 0;
 
 	for (int round = 0; round < ROUNDS_MAX && !hold->ended_by; round++) {
-		size_t known = hold->count;
+		size_t known = hold->table->count;
 
 		interrupt_from(hold, from);
-		collect_range(hold, from, hold->count);
+		collect_range(hold, from, hold->table->count);
 		if (!follow_new || hold->exec_seen || !has_unknown_threads(hold) ||
 		    !threads_list(hold))
 			return;
@@ -407,21 +355,21 @@ static uint64_t thread_pointer_read(const struct hold *hold, const struct held_t
 static void threads_read(struct hold *hold, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
-		struct held_thread *thread = &hold->threads[i];
+		struct held_thread *thread = &hold->table->threads[i];
 
-		hold->owners[i] = (struct stack_owner){0};
+		hold->table->owners[i] = (struct stack_owner){0};
 		if (thread->state != HELD_STOPPED)
 			continue;
 		registers_read(hold, thread);
 		if (thread->has_registers)
-			hold->owners[i] =
+			hold->table->owners[i] =
 				(struct stack_owner){&thread->registers,
 						     thread_pointer_read(hold, thread)};
 		hold->stacks->tid = thread->tid;
 		if (hold->arch->has_pac && !hold->pac_code_mask)
 			pac_mask_read(hold, thread);
 	}
-	stacks_copy(hold->stacks, hold->owners, from, to);
+	stacks_copy(hold->stacks, hold->table->owners, from, to);
 }
 
 static bool has_no_time_limit(const struct arch_restartable *call,
@@ -481,14 +429,14 @@ static void thread_release(struct hold *hold, struct held_thread *thread)
 
 static void release_all(struct hold *hold)
 {
-	for (size_t i = 0; i < hold->count; i++)
-		thread_release(hold, &hold->threads[i]);
+	for (size_t i = 0; i < hold->table->count; i++)
+		thread_release(hold, &hold->table->threads[i]);
 }
 
 /* --rolling: each thread for itself, as short as can be. */
 static void thread_roll(struct hold *hold, size_t index)
 {
-	struct held_thread *thread = &hold->threads[index];
+	struct held_thread *thread = &hold->table->threads[index];
 
 	thread_seize(hold, thread);
 	thread_interrupt(thread);
@@ -503,7 +451,7 @@ static size_t late_ones_release(struct hold *hold, size_t count)
 	size_t late = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct held_thread *thread = &hold->threads[i];
+		struct held_thread *thread = &hold->table->threads[i];
 		int status;
 
 		if (thread->state != HELD_LATE || thread->released_ns)
@@ -524,9 +472,10 @@ static void roll_all(struct hold *hold, bool follow_new)
 	size_t done = 0, late = 0;
 
 	for (int round = 0; round < ROUNDS_MAX; round++) {
-		for (; done < hold->count && !hold->ended_by && !hold->exec_seen; done++) {
+		for (; done < hold->table->count && !hold->ended_by && !hold->exec_seen;
+		     done++) {
 			thread_roll(hold, done);
-			if (late || hold->threads[done].state == HELD_LATE)
+			if (late || hold->table->threads[done].state == HELD_LATE)
 				late = late_ones_release(hold, done + 1);
 		}
 		if (hold->ended_by || hold->exec_seen || !follow_new ||
@@ -550,8 +499,8 @@ static void priority_raise(struct hold *hold)
 
 static void times_set(struct hold *hold)
 {
-	for (size_t i = 0; i < hold->count; i++) {
-		const struct held_thread *thread = &hold->threads[i];
+	for (size_t i = 0; i < hold->table->count; i++) {
+		const struct held_thread *thread = &hold->table->threads[i];
 
 		if (thread->interrupted_ns &&
 		    (!hold->begin_ns || thread->interrupted_ns < hold->begin_ns))
@@ -581,7 +530,7 @@ static void *tracer_main(void *context)
 		seize_all(hold, work->follow_new);
 		threads_hold(hold, work->follow_new);
 		if (!hold->ended_by && !hold->exec_seen)
-			threads_read(hold, 0, hold->count);
+			threads_read(hold, 0, hold->table->count);
 	}
 	release_all(hold);
 	return NULL;
@@ -664,10 +613,9 @@ static void tracer_join(struct hold *hold, pthread_t tracer)
 			stuck = seizing;
 			continue;
 		}
-		/* The table only grows, and ids in it do not change. */
-		count = __atomic_load_n(&hold->count, __ATOMIC_ACQUIRE);
+		count = __atomic_load_n(&hold->table->count, __ATOMIC_ACQUIRE);
 		for (size_t i = 0; i < count; i++)
-			reap_if_exited(pid_of(&hold->threads[i]));
+			reap_if_exited(pid_of(&hold->table->threads[i]));
 	}
 }
 

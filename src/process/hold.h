@@ -13,56 +13,28 @@
 #include <signal.h>
 
 #include "process/procfs.h"
-#include "process/stacks.h"
-
-enum held_state {
-	HELD_LISTED,  /* known, not touched yet */
-	HELD_SEIZED,  /* attached, not stopped */
-	HELD_STOPPED, /* stopped: registers can be read */
-	HELD_GONE,    /* it exited */
-	HELD_LATE,    /* did not stop in time */
-	HELD_REFUSED, /* could not be attached */
-};
-
-struct held_thread {
-	uint32_t tid;
-	uint8_t state; /* enum held_state */
-	bool has_registers;
-	bool foreign_registers; /* of another register set: a 32-bit program's */
-	int error;              /* errno of the attempt to attach, when it was refused */
-	int signal; /* stopped while this signal was on its way: handed on at release */
-	uint64_t interrupted_ns, released_ns; /* CLOCK_MONOTONIC; 0: never */
-	struct registers registers;
-};
+#include "process/threads.h"
 
 struct hold {
 	const struct process *process;
 	const struct arch *arch;
 	uint64_t timeout_ns;
-	bool realtime; /* wanted */
-	bool rolling;  /* one thread after the other: no common instant */
-	struct held_thread *threads;
-	size_t count, capacity;
-	uint32_t *slots;            /* hash of tid -> index + 1 */
-	size_t slot_count;          /* power of two */
+	bool realtime;              /* wanted */
+	bool rolling;               /* one thread after the other: no common instant */
+	struct thread_table *table; /* all threads that are only listed are held */
 	uint32_t seizing;           /* the thread that is being attached; read by tracer_join */
-	uint32_t *listing;          /* room for `capacity` tids */
-	struct stack_owner *owners; /* per thread, for stacks_copy */
 	struct stacks *stacks;
+	uint32_t *listing; /* room for as many tids as the table has */
 	/* results */
 	sigset_t ends;             /* signals that ask us to end: those that are not ignored */
 	bool raised;               /* SCHED_FIFO was granted */
 	bool exec_seen;            /* another program now runs in the process: try again */
-	bool overflow;             /* more new threads than there was room for */
 	uint32_t restarted;        /* system calls begun again, see call_restart */
 	int ended_by;              /* the signal that asked us to end, or 0 */
 	uint64_t waited_ns;        /* the longest wait for threads to stop */
 	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */
 	uint64_t pac_code_mask;
 };
-
-/* Reserves tables for `tids` and as many new threads again. */
-void hold_prepare(struct hold *hold, struct arena *arena, const uint32_t *tids, size_t count);
 
 /* Seizes, interrupts, collects, reads registers and stacks, releases. Runs to its end in every
  * case; what happened is in the hold. `follow_new`: threads that appear are held too. False with

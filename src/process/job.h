@@ -1,0 +1,28 @@
+/*
+ * process/job: what one capture works with, and the turning of it into a snapshot.
+ */
+#ifndef STACKER_PROCESS_JOB_H
+#define STACKER_PROCESS_JOB_H
+
+#include "process/hold.h"
+#include "process/process.h"
+
+struct job {
+	struct captured *out;
+	struct arena *arena;
+	const struct capture_request *request;
+	struct process process;
+	struct process_status status;
+	uint32_t *tids;
+	size_t tid_count;
+	struct task_stat *stats; /* per tid, from before the stop */
+	struct thread_table table;
+	struct hold hold;
+	struct stacks stacks;
+};
+
+/* Fills threads and facts of job->out->snapshot. The main thread first, then by tid; threads that
+ * exited are left away. */
+void snapshot_fill(struct job *job);
+
+#endif

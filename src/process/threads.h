@@ -1,0 +1,48 @@
+/*
+ * process/threads: the table that every method of capture fills: which threads there are, what
+ * became of each, its registers, and when they were true.
+ */
+#ifndef STACKER_PROCESS_THREADS_H
+#define STACKER_PROCESS_THREADS_H
+
+#include "base/arena.h"
+#include "process/stacks.h"
+
+enum held_state {
+	HELD_LISTED,  /* known, not touched yet */
+	HELD_SEIZED,  /* attached, not stopped */
+	HELD_STOPPED, /* stopped: registers can be read */
+	HELD_GONE,    /* it exited */
+	HELD_LATE,    /* did not stop in time */
+	HELD_REFUSED, /* could not be attached */
+};
+
+struct held_thread {
+	uint32_t tid;
+	uint8_t state; /* enum held_state */
+	bool has_registers;
+	bool foreign_registers; /* of another register set: a 32-bit program's */
+	int error;              /* errno of the attempt to attach, when it was refused */
+	int signal; /* stopped while this signal was on its way: handed on at release */
+	uint64_t interrupted_ns, released_ns; /* CLOCK_MONOTONIC; 0: never */
+	struct registers registers;
+};
+
+struct thread_table {
+	struct held_thread *threads;
+	struct stack_owner *owners; /* per thread, for stacks_copy */
+	size_t count, capacity;
+	uint32_t *slots;   /* hash of tid -> index + 1 */
+	size_t slot_count; /* power of two */
+	bool overflow;     /* more new threads than there was room for */
+};
+
+/* Reserves room for `tids` and as many new threads again, and faults it in. */
+void thread_table_prepare(struct thread_table *table, struct arena *arena, const uint32_t *tids,
+			  size_t count);
+
+/* True when the thread is new. The table only grows, and ids in it do not change, so that another
+ * thread may read it meanwhile. */
+bool thread_add(struct thread_table *table, uint32_t tid);
+
+#endif
