@@ -187,7 +187,7 @@ test:
 	+@$(MAKE) --no-print-directory pytest
 	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
 
-include $(wildcard mk/arm64.mk mk/torture.mk)
+include $(wildcard mk/arm64.mk mk/oracle.mk mk/torture.mk)
 
 lint: | setup-lint
 	+@scripts/lint
@@ -238,6 +238,8 @@ help:
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
 	'make torture      storms of signals, stops, threads, execs and kills, long (TORTURE=8)' \
+	'make oracle-rows|oracle-lengths|oracle-symbols|oracle-live' \
+	'                  comparisons with other readers and tracers, in their long form (mk/oracle.mk)' \
 	'make lint         warnings of two compilers, formatting, clang-tidy, layers, scripts' \
 	'make format       clang-format on all C sources' \
 	'make san          $(BUILD)/san/stacker: native, with the address and undefined sanitizers' \

@@ -49,15 +49,40 @@ def eu_stack(pid):
 # Names: the same function is written in more than one way.
 
 _symbols = {}
+_plain = {}
+
+
+def debug_file(path):
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=False).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]{3,})", notes)
+    return f"/usr/lib/debug/.build-id/{build_id[1][:2]}/{build_id[1][2:]}.debug" if build_id else path
 
 
 def symbols(path):
-    """{name: address} of a file's dynamic symbols: one function may have several names."""
+    """{name: addresses} of a file and its debug file: one function may have several names."""
     if path not in _symbols:
-        done = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=False)
-        rows = [line.split() for line in done.stdout.splitlines()]
-        _symbols[path] = {r[2].split("@")[0]: r[0] for r in rows if len(r) == 3}
+        known = _symbols[path] = {}
+        for command in (["nm", "-D", path], ["nm", path], ["nm", debug_file(path)]):
+            done = subprocess.run([*command, "--defined-only"], capture_output=True, text=True, check=False)
+            for row in map(str.split, done.stdout.splitlines()):
+                if len(row) == 3:
+                    known.setdefault(row[2].split("@")[0], set()).add(row[0])
     return _symbols[path]
+
+
+RUST_ESCAPES = {"LT": "<", "GT": ">", "RF": "&", "LP": "(", "RP": ")", "C": ",", "BP": "*", "SP": "@"}
+
+
+def plain(name):
+    """As a demangler gives it: eu-stack leaves some names as they are, or half so."""
+    if name not in _plain:
+        text = re.sub(r"\.llvm\.\d+$", "", name.split("@@")[0])
+        if text.startswith(("_Z", "_R")):
+            text = subprocess.run(["c++filt", text], capture_output=True, text=True, check=False).stdout.strip()
+        text = re.sub(r"\$(LT|GT|RF|LP|RP|C|BP|SP)\$", lambda m: RUST_ESCAPES[m[1]], text)
+        text = re.sub(r"\$u([0-9a-f]{2})\$", lambda m: chr(int(m[1], 16)), text)
+        _plain[name] = re.sub(r"(?<![\w.])_(?=[<{])", "", text).replace("..", "::")
+    return _plain[name]
 
 
 def without_nested(text, opening, closing):
@@ -72,6 +97,8 @@ def without_nested(text, opening, closing):
 
 def bare(name):
     """A C or C++ name without parameters, template arguments, return type, clones and prefixes."""
+    name = re.sub(r"( \[clone [^\]]*\])+$", "", name)
+    name = re.sub(r"std::([io]+stream)\b", r"std::basic_\1", name)  # an abbreviation of the C++ ABI
     name = name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator-call")
     name = name.replace("->", "").replace("operator<", "operator-less").replace("operator>", "operator-more")
     name = re.sub(r"<lambda\(.*?\)>|\{lambda\(.*?\)#\d+\}", "lambda", name)
@@ -90,6 +117,8 @@ def rust_bare(name):
 
 
 def same_name(ours, theirs, module, rust):
+    if not ours and (theirs or "").endswith("@plt"):
+        return True  # gdb makes up names for the stubs of the procedure linkage table
     if not ours or not theirs or theirs == "??":
         return not theirs or theirs == "??"  # more than gdb knows is no difference
     if ours == theirs or bare(ours) == bare(theirs) or (rust and rust_bare(ours) == rust_bare(theirs)):
@@ -99,7 +128,7 @@ def same_name(ours, theirs, module, rust):
     if bare(theirs).endswith("::" + bare(ours)) or theirs.endswith("::" + ours):
         return True  # no linkage name: shown as llvm-symbolizer shows it, without its scope
     known = symbols(module) if module and os.path.exists(module) else {}
-    return known.get(ours) is not None and known.get(ours) == known.get(theirs)
+    return not known.get(ours.split("@")[0], set()).isdisjoint(known.get(theirs.split("@")[0], set()))
 
 
 def differences(report, frames_by_tid, rust=False):

@@ -1,97 +1,40 @@
 #!/usr/bin/python3
 """Stacks of real programs at random moments, beside eu-stack's and gdb's.
 
-    compare_live.py STACKER [--samples N] [--gdb-every K] [--seed S] [--only NAME]
+    compare_live.py STACKER [--samples N] [--gdb-every K] [--seed S] [--only NAME,NAME...]
 
-Each program computes; at a random moment it gets SIGSTOP, so that all tracers see the same
-instant; then it runs on. For every thread the list of pcs is compared. Prints, for each program, the
-samples, the threads, how many stacks end at the outermost frame, how many are equal to eu-stack's
-(and to gdb's), and every kind of difference once. Exits with 1 when stacks are incomplete in
-more than one of a thousand, or when a difference is not one of the explained kinds.
+Each program computes; at a random moment it gets SIGSTOP, so that all tracers see the same instant;
+then it runs on. Every thread's stack is compared function by function: the same program counters, and
+at each the same name (gdb: inlined functions too). Prints for each program the samples, the stacks, how
+many end at the outermost frame, and how many are equal, and one example of each kind of difference.
+Exits with 1 when stacks are incomplete in more than one of a thousand, or when a difference is not
+one of the explained kinds.
 """
 import argparse
 import collections
 import contextlib
 import json
 import os
+import pathlib
 import random
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-PYTHON_WORK = """
-import json, re, hashlib, zlib, random
-def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-while True:
-    fib(16); d = json.dumps([{str(i): i * 1.5} for i in range(500)]); json.loads(d)
-    re.findall(r"(\\d+)\\.(\\d)", d); zlib.compress(d.encode()); sorted(random.random() for _ in range(2000))
-"""
-CPP_WORK = """
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <regex>
-#include <sstream>
-#include <string>
-#include <vector>
-int main()
-{
-	for (unsigned round = 0;; round++) {
-		std::map<std::string, std::vector<int>> index;
-		for (int i = 0; i < 2000; i++)
-			index[std::to_string(i * 7919 % 503)].push_back(i);
-		std::ostringstream out;
-		for (auto &[key, list] : index) {
-			std::sort(list.begin(), list.end(), [](int a, int b) { return a % 13 < b % 13; });
-			out << key << ':' << list.size() << '\\n';
-		}
-		std::string text = out.str();
-		std::regex pattern("([0-9]+):([0-9])");
-		if (std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator()) < 1)
-			return 1;
-		try {
-			if (round % 3 == 0)
-				throw std::runtime_error(text);
-		} catch (const std::exception &) {
-		}
-	}
-}
-"""
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import live_programs  # noqa: E402
+import oracle  # noqa: E402
+import program  # noqa: E402
+
+# Theirs is the beginning of ours, which goes on to the outermost frame: they gave up.
+EXPLAINED = {"equal", "theirs ends early"}
+SHELLS = {"dash", "bash", "sh"}
 
 
-def programs(place):
-    """name -> command line; what this machine does not have is left out."""
-    big = os.path.join(place, "big")
-    with open(big, "wb") as file:
-        generator = random.Random(1)
-        for _ in range(64):
-            file.write(bytes(generator.randrange(32, 64) for _ in range(1 << 16)) * 8)
-    yield "python3", ["/usr/bin/python3", "-c", PYTHON_WORK]
-    for name, command in (("gzip", f"while :; do gzip -9 -c {big} >/dev/null; done"),
-                          ("xz", f"while :; do xz -c {big} >/dev/null; done"),
-                          ("sort", f"while :; do tr ' ' '\\n' <{big} | sort >/dev/null; done"),
-                          ("sqlite3", "while :; do sqlite3 :memory: 'with recursive c(x) as (select 1 union all select "
-                                      "x+1 from c where x<400000) select sum(x*x%7),count(distinct x%991) from c'; done")):
-        if shutil.which(name):
-            yield name, ["/bin/sh", "-c", command]
-    if shutil.which("g++"):
-        source, binary = os.path.join(place, "work.cpp"), os.path.join(place, "cpp-work")
-        with open(source, "w") as file:
-            file.write(CPP_WORK)
-        subprocess.run(["g++", "-O2", "-g", "-std=c++17", source, "-o", binary], check=True)
-        yield "c++", [binary]
-        yield "cc1plus", ["/bin/sh", "-c", f"while :; do g++ -O2 -std=c++17 -c {source} -o {binary}.o; done"]
-        if shutil.which("clang++"):
-            yield "clang", ["/bin/sh", "-c", f"while :; do clang++ -O2 -std=c++17 -c {source} -o {binary}.o; done"]
-    if shutil.which("redis-server") and shutil.which("redis-benchmark"):
-        path = os.path.join(place, "redis.sock")
-        yield "redis", ["/bin/sh", "-c", f"redis-server --port 0 --unixsocket {path} --save '' >/dev/null & s=$!; "
-                        f"trap 'kill $s' EXIT; while :; do redis-benchmark -s {path} -q -n 20000 >/dev/null; done"]
-
+# --- The programs ---
 
 def children(pid):
     found = []
@@ -99,6 +42,11 @@ def children(pid):
         with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
             found += [int(child) for child in file.read().split()]
     return found
+
+
+def stat_fields(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()
 
 
 def busiest(pid):
@@ -109,111 +57,171 @@ def busiest(pid):
         with contextlib.suppress(OSError):
             below = children(at)
             queue += below
-            fields = open(f"/proc/{at}/stat", encoding="utf-8", errors="replace").read().rsplit(")", 1)[1].split()
+            fields = stat_fields(at)
             spent = int(fields[11]) + int(fields[12])
-            if fields[0] in "RS" and (not below or at == pid) and spent >= best_time and os.path.exists(f"/proc/{at}/exe"):
-                if os.path.basename(os.readlink(f"/proc/{at}/exe")) not in ("dash", "bash", "sh"):
-                    best, best_time = at, spent
+            if fields[0] in "RS" and (not below or at == pid) and spent >= best_time and \
+                    os.path.basename(os.readlink(f"/proc/{at}/exe")) not in SHELLS:
+                best, best_time = at, spent
     return best
 
 
-def stacker_stacks(binary, pid):
-    done = subprocess.run([binary, "onephase", "--pid", str(pid), "--format", "json", "--quiet", "--no-maps", "--no-registers"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-    if done.returncode not in (0, 3):
-        return None
-    stacks = {}
-    for thread in json.loads(done.stdout)["threads"]:
-        pcs = [int(f["pc"], 16) for f in thread["frames"] if not f["inlined"]]
-        stacks[thread["tid"]] = (pcs, thread["end"], thread["frames"])
-    return stacks
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + 5
+        while stat_fields(pid)[0] != "T" and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def running(command):
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+
+
+# --- Their stacks: {tid: [(pc, function, inlined)...]} ---
+
+def stacker_threads(binary, pid):
+    done = program.run("onephase", "--pid", pid, "--format", "json", "--quiet", "--no-maps", "--no-registers",
+                       binary=binary)
+    return json.loads(done.out)["threads"] if done.status in (program.COMPLETE, program.PARTIAL) else []
+
+
+def frames_of(thread):
+    return [(int(f["pc"], 16), f["function"], f["inlined"]) for f in thread["frames"]]
 
 
 def eu_stacks(pid):
     out = subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                         text=True, timeout=60).stdout
+                         text=True, timeout=oracle.ORACLE_S, check=False).stdout
     stacks, at = {}, None
     for line in out.splitlines():
         if line.startswith("TID"):
             at = stacks.setdefault(int(line.split()[1].rstrip(":")), [])
         elif at is not None and line.startswith("#"):
-            at.append(int(line.split()[1], 16))
+            words = line.split(None, 3)
+            name = line.split(words[1], 1)[1].strip().removeprefix("- 1").strip()
+            at.append((int(words[1], 16), name or None, False))
     return stacks
 
 
 def gdb_stacks(pid):
-    out = subprocess.run(["gdb", "-p", str(pid), "-nx", "-batch", "-ex", "set pagination off",
-                          "-ex", "set debuginfod enabled off", "-ex", "set print address on",
-                          "-ex", "set print frame-arguments none", "-ex", "thread apply all bt"],
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120).stdout
-    stacks, at = {}, None
-    for line in out.splitlines():
-        thread = re.match(r"Thread \d+ \((?:Thread 0x\w+ \(LWP (\d+)\)|LWP (\d+)|process (\d+))", line)
-        frame = re.match(r"#\d+\s+(?:0x(\w+) in )?(\S+)", line)
-        if thread:
-            at = stacks.setdefault(int(next(g for g in thread.groups() if g)), [])
-        elif frame and at is not None:
-            at.append((int(frame[1], 16) if frame[1] else None, frame[2]))
-    return stacks
+    return {tid: [(f["pc"], f["function"], f["inlined"]) for f in frames] for tid, frames in oracle.gdb(pid).items()}
 
 
-def difference_kind(ours, theirs, end):
-    """A word for how two lists of pcs differ."""
+# --- Comparing ---
+
+def real(frames):
+    return [pc for pc, _, inlined in frames if not inlined]
+
+
+def kind_of_walk(ours, theirs, end):
+    """A word for how two lists of program counters differ."""
     if ours == theirs:
         return "equal"
     if theirs == ours[:len(theirs)]:
         return "theirs ends early"
     if ours == theirs[:len(ours)]:
         return f"ours ends early ({end})"
-    if len(theirs) > 1 and any(theirs[:n] == ours[:n] for n in range(1, len(theirs))):
-        same = next(i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b)
-        return "differs below frame 0" if same > 0 else "differs from the first frame"
-    return "differs from the first frame"
+    same = next(i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b)
+    return f"differs below frame {'n' if same else 0}"
 
 
-# theirs ends early: ours goes on to the outermost frame, theirs gave up.
-EXPLAINED = {"equal", "theirs ends early"}
+def kind(thread, ours, theirs):
+    walk = kind_of_walk(real(ours), real(theirs), thread["end"])
+    if walk != "equal":
+        return walk
+    if len(ours) != len(theirs):
+        return "inlined functions differ"
+    rust = any((f["file"] or "").endswith(".rs") for f in thread["frames"])
+    modules = {int(f["pc"], 16): f["module"] for f in thread["frames"]}
+    for (pc, name, inlined), (_, their_name, their_inlined) in zip(ours, theirs):
+        if inlined != their_inlined:
+            return "inlined functions differ"
+        if not oracle.same_name(name, their_name and oracle.plain(their_name), modules[pc], rust) and \
+                not oracle.same_name(name, their_name, modules[pc], rust):
+            return f"names differ: {name} / {their_name}"
+    return "equal"
 
 
-def gdb_pcs_equal(ours, theirs):
-    """gdb shows no address for an exact line start and lists inlined frames: compare those it shows."""
-    shown = [pc for pc, _ in theirs if pc is not None]
-    return all(pc in ours for pc in shown) and [pc for pc in ours if pc in set(shown)] == shown
+def shown(thread, theirs):
+    rows = [f"  {pc:#x} {function}{' [inlined]' if inlined else ''}" for pc, function, inlined in theirs]
+    return "\n".join([program.shown(thread), "theirs:", *rows])
 
 
-def sample(binary, root, counts, with_gdb):
-    pid = busiest(root)
-    try:
-        os.kill(pid, signal.SIGSTOP)
-    except ProcessLookupError:
-        return False
-    try:
-        for _ in range(1000):
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                if file.read().rsplit(")", 1)[1].split()[0] == "T":
-                    break
-            time.sleep(0.0005)
-        ours = stacker_stacks(binary, pid)
-        if not ours:
-            return False
-        theirs = eu_stacks(pid)
-        gdbs = gdb_stacks(pid) if with_gdb else {}
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-    counts["samples"] += 1
-    for tid, (pcs, end, frames) in ours.items():
-        counts["threads"] += 1
-        counts["complete"] += end == "outermost frame"
-        if end != "outermost frame":
-            counts[f"incomplete: {end} in {frames[-1]['module'] if frames else '?'}"] += 1
-        if tid in theirs:
-            counts["eu " + difference_kind(pcs, theirs[tid], end)] += 1
-        if tid in gdbs:
-            counts["gdb equal" if gdb_pcs_equal(pcs, gdbs[tid]) else "gdb differs"] += 1
-    return True
+class Tally:
+    def __init__(self):
+        self.counts, self.examples = collections.Counter(), {}
+
+    def add(self, who, thread, ours, theirs):
+        what = f"{who} {kind(thread, ours, theirs)}"
+        self.counts[what] += 1
+        self.counts[f"{who} stacks"] += 1
+        if not what.endswith("equal"):
+            self.examples.setdefault(what, shown(thread, theirs))
+
+    def add_own(self, thread):
+        self.counts["stacks"] += 1
+        complete = thread["end"] == "outermost frame"
+        self.counts["complete"] += complete
+        if not complete:
+            what = f"incomplete: {thread['end']}"
+            self.counts[what] += 1
+            self.examples.setdefault(what, program.shown(thread))
+
+    def update(self, other):
+        self.counts.update(other.counts)
+        self.examples = {**other.examples, **self.examples}
+
+    def __str__(self):
+        return ", ".join(f"{k} {v}" for k, v in sorted(self.counts.items()))
+
+    def is_good(self):
+        unexplained = [k for k in self.counts if k.startswith(("eu ", "gdb ")) and not k.endswith(" stacks") and
+                       k.split(" ", 1)[1] not in EXPLAINED]
+        incomplete = self.counts["stacks"] - self.counts["complete"]
+        return not unexplained and incomplete * 1000 <= self.counts["stacks"]
+
+
+def sample(binary, pid, tally, with_gdb):
+    with stopped(pid):
+        threads = stacker_threads(binary, pid)
+        if not threads:
+            return
+        eu, gdb = eu_stacks(pid), gdb_stacks(pid) if with_gdb else {}
+    tally.counts["samples"] += 1
+    for thread in threads:
+        frames = frames_of(thread)
+        tally.add_own(thread)
+        if thread["tid"] in eu:
+            tally.add("eu", thread, [f for f in frames if not f[2]], eu[thread["tid"]])
+        if thread["tid"] in gdb:
+            tally.add("gdb", thread, frames, gdb[thread["tid"]])
+
+
+def sampled(options, command, moments):
+    tally = Tally()
+    with running(command) as process:
+        time.sleep(0.5)  # let it come to its work
+        for number in range(options.samples * 3):
+            if tally.counts["samples"] == options.samples:
+                break
+            time.sleep(moments.random() * 0.02)
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired, AssertionError):
+                sample(options.stacker, busiest(process.pid), tally, number % options.gdb_every == 0)
+    return tally
 
 
 def main():
@@ -222,36 +230,21 @@ def main():
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--gdb-every", type=int, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--only")
+    parser.add_argument("--only", type=lambda text: text.split(","))
     options = parser.parse_args()
-    moments = random.Random(options.seed)
-    total = collections.Counter()
+    moments, total = random.Random(options.seed), Tally()
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory() as place:
-        for name, command in programs(place):
-            if options.only and name != options.only:
+        for name, command in live_programs.programs(place).items():
+            if options.only and name not in options.only:
                 continue
-            counts = collections.Counter()
-            process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                time.sleep(0.5)  # let it come to its work
-                tries = 0
-                while counts["samples"] < options.samples and tries < options.samples * 3:
-                    tries += 1
-                    time.sleep(moments.random() * 0.02)
-                    sample(options.stacker, process.pid, counts, tries % options.gdb_every == 0)
-            finally:
-                os.killpg(process.pid, signal.SIGTERM)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(5)
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            print(f"{name:10}", ", ".join(f"{k} {v}" for k, v in counts.items()), flush=True)
-            total.update(counts)
-    print(f"{'total':10}", ", ".join(f"{k} {v}" for k, v in total.items()))
-    unexplained = {k: v for k, v in total.items() if k.startswith("eu ") and k[3:] not in EXPLAINED}
-    incomplete = total["threads"] - total["complete"]
-    return 1 if unexplained or incomplete * 1000 > total["threads"] else 0
+            tally = sampled(options, command(), moments)
+            print(f"{name:10} {tally}", flush=True)
+            total.update(tally)
+    print(f"{'total':10} {total}")
+    for what, example in sorted(total.examples.items()):
+        print(f"\n{what}\n{example}")
+    return 0 if total.is_good() and total.counts["samples"] else 1
 
 
 if __name__ == "__main__":

@@ -275,6 +275,30 @@ static void test_remembered_limit(void **state)
 	free(text);
 }
 
+/* As many instructions as may be, and one more. What the last one says shows that all were run. */
+static void test_steps_limit(void **state)
+{
+	size_t last = PROGRAM_STEPS_MAX - 1;
+	uint8_t *code = calloc(1, last + 3);
+	struct program_case c = {.cie = CIE_X86_64, .cie_size = 5, .code = ""};
+	struct setting s;
+	struct row row;
+	struct err e = {.kind = ERR_NONE};
+
+	(void)state;
+	assert_non_null(code);
+	memcpy(code + last, "\x0e\x10", 2); /* def_cfa_offset 16 */
+	set(&s, &c, 0);
+	s.fde.program = reader_over((struct bytes){code, last + 2});
+	assert_true(row_at(&s.section, &s.fde, FUNCTION, &row, &e));
+	assert_int_equal(row.cfa.offset, 16);
+	s.fde.program = reader_over((struct bytes){code, last + 3});
+	assert_false(row_at(&s.section, &s.fde, FUNCTION, &row, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_non_null(strstr(e.text, "call frame program: more than 131072 steps"));
+	free(code);
+}
+
 static void test_return_register(void **state)
 {
 	static const struct program_case c = {.cie = CIE_X86_64, .cie_size = 5, .code = ""};
@@ -292,13 +316,10 @@ static void test_return_register(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_cut_short),
-		cmocka_unit_test(test_row_at),
-		cmocka_unit_test(test_alignments),
-		cmocka_unit_test(test_ra_signed),
-		cmocka_unit_test(test_remembered_limit),
-		cmocka_unit_test(test_return_register),
+		cmocka_unit_test(test_rows),        cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_row_at),      cmocka_unit_test(test_alignments),
+		cmocka_unit_test(test_ra_signed),   cmocka_unit_test(test_remembered_limit),
+		cmocka_unit_test(test_steps_limit), cmocka_unit_test(test_return_register),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
