@@ -62,11 +62,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stacker")
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--only", help="one row alone: 100, or 100,busy")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         program = measure.victim_build(place)
         measure.head("threads", "state", "tool", "gap ms", "µs a thread", "stated ms", "wall s")
         for threads, busy in ((1, False), (10, False), (100, False), (1000, False), (10, True), (100, True)):
+            if options.only and options.only != f"{threads}{',busy' if busy else ''}":
+                continue
             measure_one(program, options.stacker, threads, busy, options.runs)
     return 0
 
