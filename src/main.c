@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mapping.h"
 #include "cli/cli.h"
 
 static int usage_error(const struct command *command, const struct err *e)
@@ -80,6 +81,7 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
 	output_guard_signals();
+	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		complain("writing stdout failed");

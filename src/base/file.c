@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mapping.h"
+
 void fd_close_scoped(int *fd)
 {
 	if (*fd >= 0)
@@ -78,6 +80,7 @@ bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e)
 	if (at == MAP_FAILED)
 		return err_set(e, ERR_SYSTEM, "%s: mmap: %s", name, strerror(errno));
 	*out = (struct bytes){at, (size_t)st.st_size};
+	mapping_add(*out, name);
 	return true;
 }
 
@@ -90,8 +93,10 @@ bool file_map(const char *path, struct bytes *out, struct err *e)
 
 void file_unmap(struct bytes bytes)
 {
-	if (bytes.len)
-		munmap((void *)(uintptr_t)bytes.at, bytes.len);
+	if (!bytes.len)
+		return;
+	mapping_forget(bytes);
+	munmap((void *)(uintptr_t)bytes.at, bytes.len);
 }
 
 bool file_read_fd(struct arena *arena, int fd, const char *path, size_t limit,

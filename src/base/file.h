@@ -27,7 +27,7 @@ int file_open_at(int dir, const char *path, bool nofollow, struct stat *st);
 int file_open(const char *path, struct err *e);
 
 /* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
- * bytes. `name` is for messages only. */
+ * bytes. `name` is for messages, and for base/mapping, which keeps it as long as the mapping. */
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);
 bool file_map(const char *path, struct bytes *out, struct err *e);
 void file_unmap(struct bytes bytes);

@@ -239,5 +239,5 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		err_set(&e, ERR_SYSTEM, "writing: %s", strerror(errno));
 		return fail(&e);
 	}
-	return EXIT_COMPLETE;
+	return complain_about_cut_files() ? EXIT_PARTIAL : EXIT_COMPLETE;
 }

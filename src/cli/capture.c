@@ -99,5 +99,6 @@ int capture_run(struct arena *arena, const struct options *options)
 		if (talk == stdout)
 			next_step_print(talk, &snapshot, options->output);
 	}
-	return snapshot_is_partial(&snapshot) ? EXIT_PARTIAL : EXIT_COMPLETE;
+	return complain_about_cut_files() || snapshot_is_partial(&snapshot) ? EXIT_PARTIAL
+									    : EXIT_COMPLETE;
 }

@@ -83,6 +83,9 @@ void help_print(const struct command *command);
 
 /* "stacker: TEXT" on stderr; control characters are made harmless. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Names the mapped files that became shorter while they were read: what was made of them may lack
+ * something. False: none. */
+bool complain_about_cut_files(void);
 /* Says the error and returns the exit status that fits its kind. */
 int fail(const struct err *e);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mapping.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -38,6 +39,17 @@ void complain(const char *fmt, ...)
 	va_end(args);
 	/* Names in the text may come from a hostile process or file. */
 	fprintf(stderr, "stacker: %s\n", text_for_message(harmless, sizeof harmless, text));
+}
+
+bool complain_about_cut_files(void)
+{
+	size_t at = 0;
+	const char *name;
+	bool any = false;
+
+	for (; (name = mapping_next_cut(&at)); any = true)
+		complain("%s: became shorter, or unreadable, while it was read", name);
+	return any;
 }
 
 int fail(const struct err *e)

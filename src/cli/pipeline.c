@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mapping.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"
 #include "symbol/symbol.h"
@@ -301,13 +302,14 @@ static void thread_report(struct arena *arena, const struct snapshot *snapshot,
 	}
 }
 
-/* A file that is missing for frames of the stacks makes the report partial; what else a module's
- * information lacks is a note. */
+/* A file that is missing for frames of the stacks, or was cut under our hands, makes the report
+ * partial; what else a module's information lacks is a note. */
 static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 		       const struct lookups *lookups, const struct modules *modules,
 		       struct report *report)
 {
 	VEC(const char *) notes = {0};
+	const char *cut;
 
 	for (size_t i = 0; i < modules->count; i++) {
 		const struct module *module = &modules->at[i];
@@ -327,6 +329,13 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 		if (note)
 			*vec_push(arena, &notes) =
 				arena_printf(arena, "%s: %s", module->path, note);
+	}
+	for (size_t at = 0; (cut = mapping_next_cut(&at));) {
+		report->partial = true;
+		*vec_push(arena, &notes) =
+			arena_printf(arena,
+				     "%s: became shorter, or unreadable, while it was read",
+				     cut);
 	}
 	report->notes = notes.at;
 	report->note_count = notes.count;

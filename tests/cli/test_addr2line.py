@@ -266,6 +266,29 @@ def test_answers_line_by_line(small):
         process.kill()
 
 
+def test_file_cut_while_it_is_read(tmp_path, small):
+    """Its mapping has no bytes any more: answers without names, said, and never a bus error."""
+    path = tmp_path / "prog"
+    shutil.copy(small, path)
+    main = f"{address_of(small, 'main'):x}\n"
+    process = subprocess.Popen([paths.STACKER, "addr2line", "-fe", path], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+                               env={**os.environ, **program.SANITIZERS})
+    watch = threading.Timer(20, process.kill)
+    watch.start()
+    try:
+        process.stdin.write("1\n")
+        assert [process.stdout.readline() for _ in range(2)] == ["??\n", "??:0\n"]
+        os.truncate(path, 64)
+        out, err = process.communicate(main)
+        assert process.returncode == program.PARTIAL, (out, err)
+        assert len(out.splitlines()) == 2
+        assert err == f"stacker: {path}: became shorter, or unreadable, while it was read\n"
+    finally:
+        watch.cancel()
+        process.kill()
+
+
 def test_much_input_in_odd_pieces(small):
     """More than one batch, with breaks inside lines."""
     addresses = code_addresses(small)

@@ -1,0 +1,114 @@
+#include "base/mapping.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A list that only grows at its head, so that the signal handler, and threads that fault at the same
+ * time, can walk it without a lock. What is forgotten keeps its node, for the next mapping. */
+struct mapping {
+	const uint8_t *_Atomic at; /* NULL: forgotten */
+	size_t len;
+	const char *name;
+	atomic_bool cut;
+	struct mapping *next;
+};
+
+static struct mapping *_Atomic head;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+static struct mapping *mapping_of(const uint8_t *va)
+{
+	for (struct mapping *m = atomic_load(&head); m; m = m->next) {
+		const uint8_t *at = atomic_load(&m->at);
+
+		if (at && va >= at && (size_t)(va - at) < m->len)
+			return m;
+	}
+	return NULL;
+}
+
+/* Everything from the page on: what is behind the new end of a file is gone too. */
+static bool rest_becomes_zeros(struct mapping *m, uint8_t *page)
+{
+	size_t len = m->len - (size_t)(page - atomic_load(&m->at));
+
+	atomic_store(&m->cut, true);
+	return mmap(page, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	       page;
+}
+
+static void bus_error(int number, siginfo_t *info, void *context)
+{
+	uintptr_t page = (uintptr_t)info->si_addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+	struct mapping *m = info->si_code > 0 ? mapping_of(info->si_addr) : NULL;
+
+	(void)context;
+	if (m && rest_becomes_zeros(m, (uint8_t *)page))
+		return;
+	signal(number, SIG_DFL);
+	raise(number); /* waits until we return; a faulting access comes again anyway */
+}
+
+void mappings_guard(void)
+{
+	struct sigaction action = {.sa_sigaction = bus_error, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGBUS, &action, NULL);
+}
+
+static struct mapping *node_take(void)
+{
+	struct mapping *m = atomic_load(&head);
+
+	while (m && atomic_load(&m->at))
+		m = m->next;
+	if (m)
+		return m;
+	m = calloc(1, sizeof *m);
+	if (m) {
+		m->next = atomic_load(&head);
+		atomic_store(&head, m);
+	}
+	return m;
+}
+
+void mapping_add(struct bytes mapping, const char *name)
+{
+	struct mapping *m;
+
+	pthread_mutex_lock(&writing);
+	m = node_take();
+	if (m) { /* else it is unguarded, as all would be without us */
+		m->len = mapping.len;
+		m->name = name;
+		atomic_store(&m->cut, false);
+		atomic_store(&m->at, mapping.at);
+	}
+	pthread_mutex_unlock(&writing);
+}
+
+void mapping_forget(struct bytes mapping)
+{
+	pthread_mutex_lock(&writing);
+	for (struct mapping *m = atomic_load(&head); m; m = m->next)
+		if (atomic_load(&m->at) == mapping.at)
+			atomic_store(&m->at, NULL);
+	pthread_mutex_unlock(&writing);
+}
+
+const char *mapping_next_cut(size_t *after)
+{
+	size_t index = 0;
+
+	for (struct mapping *m = atomic_load(&head); m; m = m->next) {
+		if (index++ < *after || !atomic_load(&m->at) || !atomic_load(&m->cut))
+			continue;
+		*after = index;
+		return m->name;
+	}
+	return NULL;
+}

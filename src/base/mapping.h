@@ -1,0 +1,24 @@
+/*
+ * base/mapping: mapped files that may become shorter while they are read.
+ *
+ * Reading a mapped page that its file no longer has, or that cannot be read from its disk, is a
+ * SIGBUS: whoever may write a file could end Stacker. With the guard on, the rest of that mapping
+ * becomes zeros instead, which readers take for what they are: damage. The mapping is noted as cut.
+ */
+#ifndef STACKER_BASE_MAPPING_H
+#define STACKER_BASE_MAPPING_H
+
+#include "base/bytes.h"
+
+/* From now on a SIGBUS in a known mapping is mended; any other does what it always did. */
+void mappings_guard(void);
+
+/* Makes a mapping known. `name` is kept: it must stay as long as the mapping. */
+void mapping_add(struct bytes mapping, const char *name);
+/* Before it is unmapped. */
+void mapping_forget(struct bytes mapping);
+
+/* The names of the mappings that were cut, one per call, starting at *after = 0; NULL: no more. */
+const char *mapping_next_cut(size_t *after);
+
+#endif
