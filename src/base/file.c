@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mapping.h"
@@ -31,12 +33,11 @@ static enum err_kind kind_of_errno(int number)
 	}
 }
 
-int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
+/* Opens for reading what a handle (O_PATH) stands for, if it is a regular file: a device or a FIFO is
+ * never opened, as that already does something. */
+static int handle_open(int handle, struct stat *st)
 {
-	SCOPED_FD int handle =
-		openat(dir, path, O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0));
 	char self[40];
-	int fd;
 
 	if (handle < 0 || fstat(handle, st) != 0)
 		return -1;
@@ -45,11 +46,59 @@ int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
 		return -1;
 	}
 	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
-	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT) /* no /proc here */
+	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
+{
+	SCOPED_FD int handle =
+		openat(dir, path, O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0));
+	int fd = handle_open(handle, st);
+
+	if (fd < 0 && handle >= 0 && errno == ENOENT) /* no /proc here */
 		fd = openat(dir, path,
 			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	return fd;
+}
+
+static int handle_inside(int root, const char *path, bool nofollow)
+{
+	uint64_t flags = O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0);
+	struct open_how how = {
+		.flags = flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int handle = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+
+	if (handle >= 0 ||
+	    (errno != ENOSYS && errno != EPERM)) /* EPERM: older containers' filter */
+		return handle;
+	while (*path == '/')
+		path++;
+	return openat(root, path, (int)flags);
+}
+
+int file_open_inside(int root, const char *path, bool nofollow, struct stat *st)
+{
+	SCOPED_FD int handle = handle_inside(root, path, nofollow);
+
+	return handle_open(handle, st);
+}
+
+bool file_look_inside(int root, const char *path, struct stat *st)
+{
+	SCOPED_FD int handle = handle_inside(root, path, false);
+
+	return handle >= 0 && fstat(handle, st) == 0;
+}
+
+static int open_failed(const char *path, struct err *e)
+{
+	if (errno == EINVAL)
+		err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", path);
+	else
+		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+	return -1;
 }
 
 int file_open(const char *path, struct err *e)
@@ -57,11 +106,7 @@ int file_open(const char *path, struct err *e)
 	struct stat st;
 	int fd = file_open_at(AT_FDCWD, path, false, &st);
 
-	if (fd < 0 && errno == EINVAL)
-		err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", path);
-	else if (fd < 0)
-		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
-	return fd;
+	return fd < 0 ? open_failed(path, e) : fd;
 }
 
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e)
@@ -89,6 +134,23 @@ bool file_map(const char *path, struct bytes *out, struct err *e)
 	SCOPED_FD int fd = file_open(path, e);
 
 	return fd >= 0 && file_map_fd(fd, path, out, e);
+}
+
+bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e)
+{
+	struct stat st;
+
+	if (!root)
+		return file_map(path, out, e);
+	SCOPED_FD int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_set(e, kind_of_errno(errno), "%s: %s", root, strerror(errno));
+	SCOPED_FD int fd = file_open_inside(dir, path, false, &st);
+	if (fd < 0)
+		open_failed(path, e);
+	if (fd < 0)
+		return err_within(e, "%s", root);
+	return file_map_fd(fd, path, out, e);
 }
 
 void file_unmap(struct bytes bytes)

@@ -22,13 +22,23 @@ void fd_close_scoped(int *fd);
  * descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills `st`. Returns
  * -1 with errno; EINVAL when it is not a regular file. */
 int file_open_at(int dir, const char *path, bool nofollow, struct stat *st);
-/* The same with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED for what is
+
+/* As file_open_at, for a path as it is seen from inside another root directory, given as a
+ * descriptor: absolute symbolic links and `..` stay inside. (Linux before 5.6 cannot; there the path
+ * is taken relative to the directory.) */
+int file_open_inside(int root, const char *path, bool nofollow, struct stat *st);
+/* What is at such a path; false with errno. */
+bool file_look_inside(int root, const char *path, struct stat *st);
+
+/* As file_open_at with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED for what is
  * not a regular file. */
 int file_open(const char *path, struct err *e);
 
 /* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
  * bytes. `name` is for messages, and for base/mapping, which keeps it as long as the mapping. */
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);
+/* Of a path inside the directory `root`, as file_open_inside takes it; NULL: of a path as it is. */
+bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e);
 bool file_map(const char *path, struct bytes *out, struct err *e);
 void file_unmap(struct bytes bytes);
 

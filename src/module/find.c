@@ -45,30 +45,35 @@ bool module_elf_take(struct module *module, struct arena *arena, struct bytes da
 	return false;
 }
 
+static const char *path_under(struct arena *arena, const char *sysroot, const char *path)
+{
+	return sysroot ? arena_printf(arena, "%s/%s", sysroot, path) : path;
+}
+
 static bool file_try(struct module *module, struct arena *arena, const struct arch *arch,
-		     const char *path, const struct module_search *search, struct err *e)
+		     const char *sysroot, const char *path, bool any_build_id, struct err *e)
 {
 	struct bytes data;
 
-	return file_map(path, &data, e) &&
-	       module_elf_take(module, arena, data, path, arch, search->any_build_id, e);
+	return file_map_inside(sysroot, path, &data, e) &&
+	       module_elf_take(module, arena, data, path_under(arena, sysroot, path), arch,
+			       any_build_id, e);
 }
 
 bool module_find_file(struct module *module, struct arena *arena, const struct arch *arch,
 		      const struct module_search *search, struct err *e)
 {
 	struct err why = {0};
-	const char *path = module->path;
 
 	if (module->is_executable && search->executable) {
-		if (file_try(module, arena, arch, search->executable, search, &why))
+		if (file_try(module, arena, arch, NULL, search->executable,
+			     search->any_build_id, &why))
 			return true;
 		*e = why;
 		return false;
 	}
-	if (search->sysroot)
-		path = arena_printf(arena, "%s/%s", search->sysroot, module->path);
-	if (!file_try(module, arena, arch, path, search, &why))
+	if (!file_try(module, arena, arch, search->sysroot, module->path, search->any_build_id,
+		      &why))
 		module->why = arena_string(arena, why.text);
 	return true;
 }

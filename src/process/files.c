@@ -95,11 +95,6 @@ static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_
 	return build_id_text(arena, elf.build_id);
 }
 
-static const char *path_in_root(struct arena *arena, const struct map *map, const char *suffix)
-{
-	return arena_printf(arena, "root%s%s", map->path, suffix);
-}
-
 /* Does the opened file have the build-id that is in memory? */
 static bool build_id_equal(struct arena *arena, int fd, const char *build_id)
 {
@@ -124,11 +119,11 @@ static bool is_the_mapped_file(struct arena *arena, const struct map *map, int f
 	       build_id_equal(arena, fd, build_id);
 }
 
-static int open_checked(struct arena *arena, const struct process *process, const char *path,
+static int open_checked(struct arena *arena, const struct process *process,
 			const struct map *map, const char *build_id)
 {
 	struct stat st;
-	int fd = file_open_at(process->dir, path, false, &st);
+	int fd = file_open_inside(process->root, map->path, false, &st);
 
 	if (fd >= 0 && !is_the_mapped_file(arena, map, fd, &st, build_id)) {
 		close(fd);
@@ -155,7 +150,7 @@ static int module_file_open(struct arena *arena, const struct process *process,
 		*why = "not a regular file";
 		return -1;
 	}
-	fd = open_checked(arena, process, path_in_root(arena, map, ""), map, module->build_id);
+	fd = open_checked(arena, process, map, module->build_id);
 	if (fd >= 0)
 		return fd;
 	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
@@ -164,28 +159,25 @@ static int module_file_open(struct arena *arena, const struct process *process,
 	return fd;
 }
 
+static bool leads_to(const struct process *process, const struct map *map, const char *path)
+{
+	struct stat st;
+
+	return file_look_inside(process->root, path, &st) && st.st_ino == map->inode;
+}
+
 /* A file may really be called "x (deleted)": then that name leads to the mapped inode. */
 static void deleted_check(struct arena *arena, const struct process *process, struct map *map)
 {
-	struct stat st;
+	const char *path;
 
-	if (map->deleted && map->path[0] == '/' &&
-	    fstatat(process->dir, path_in_root(arena, map, " (deleted)"), &st, 0) == 0 &&
-	    st.st_ino == map->inode) {
-		map->path = arena_printf(arena, "%s (deleted)", map->path);
+	if (!map->deleted || map->path[0] != '/')
+		return;
+	path = arena_printf(arena, "%s (deleted)", map->path);
+	if (leads_to(process, map, path)) {
+		map->path = path;
 		map->deleted = false;
 	}
-}
-
-static bool leads_to(struct arena *arena, const struct process *process, const struct map *map,
-		     const char *path)
-{
-	struct map other = *map;
-	struct stat st;
-
-	other.path = path;
-	return fstatat(process->dir, path_in_root(arena, &other, ""), &st, 0) == 0 &&
-	       st.st_ino == map->inode;
 }
 
 /* The kernel writes a newline as "\012" and a backslash as it is, so a name that really holds these
@@ -195,7 +187,7 @@ static void newline_check(struct arena *arena, const struct process *process, st
 	size_t len = strlen(map->path);
 	char *literal, *to;
 
-	if (!strchr(map->path, '\n') || leads_to(arena, process, map, map->path))
+	if (!strchr(map->path, '\n') || leads_to(process, map, map->path))
 		return;
 	literal = to = arena_array(arena, char, len * 4 + 1);
 	for (const char *at = map->path; *at; at++) {
@@ -204,7 +196,7 @@ static void newline_check(struct arena *arena, const struct process *process, st
 		else
 			*to++ = *at;
 	}
-	if (leads_to(arena, process, map, literal))
+	if (leads_to(process, map, literal))
 		map->path = literal;
 }
 
@@ -291,8 +283,8 @@ struct bytes perf_map_read(struct arena *arena, const struct process *process,
 	struct stat st;
 	char path[64];
 
-	snprintf(path, sizeof path, "root/tmp/perf-%u.map", status->namespace_pid);
-	SCOPED_FD int fd = file_open_at(process->dir, path, true, &st);
+	snprintf(path, sizeof path, "/tmp/perf-%u.map", status->namespace_pid);
+	SCOPED_FD int fd = file_open_inside(process->root, path, true, &st);
 
 	if (fd >= 0 && (st.st_uid == status->uid || st.st_uid == 0))
 		file_read_fd(arena, fd, path, PERF_MAP_MAX, &text, NULL);

@@ -20,8 +20,9 @@ void process_close(struct process *process)
 {
 	fd_close_scoped(&process->status);
 	fd_close_scoped(&process->task);
+	fd_close_scoped(&process->root);
 	fd_close_scoped(&process->dir);
-	process->dir = process->task = process->status = -1;
+	process->dir = process->root = process->task = process->status = -1;
 }
 
 /* Reads a small /proc file into a buffer without allocating; returns the length, 0 on failure. */
@@ -191,7 +192,7 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 	char path[32];
 
 	*process = (struct process){
-		.pid = pid, .living = pid, .dir = -1, .task = -1, .status = -1};
+		.pid = pid, .living = pid, .dir = -1, .root = -1, .task = -1, .status = -1};
 	snprintf(path, sizeof path, "/proc/%u", pid);
 	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
@@ -205,6 +206,7 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
 	}
 	living_find(process);
+	process->root = openat(process->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	process->status = openat(process->dir, "status", O_RDONLY | O_CLOEXEC);
 	return true;
 }

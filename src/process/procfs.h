@@ -17,6 +17,7 @@ struct process {
 	 * while others live (a zombie has neither maps nor memory). */
 	uint32_t living;
 	int dir;    /* /proc/LIVING */
+	int root;   /* /proc/LIVING/root, for paths as the process sees them */
 	int task;   /* /proc/PID/task */
 	int status; /* /proc/LIVING/status, read again and again */
 };
