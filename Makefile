@@ -243,6 +243,7 @@ help:
 	'make lint         warnings of two compilers, formatting, clang-tidy, layers, scripts' \
 	'make format       clang-format on all C sources' \
 	'make san          $(BUILD)/san/stacker: native, with the address and undefined sanitizers' \
+	'                  (ASAN_OPTIONS=detect_leaks=0: leak checking traces, which its sandbox refuses)' \
 	'make check        verify that every binary in $(DIST)/ is static' \
 	'make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)   make uninstall' \
 	'make clean        all but the libraries               make distclean   everything' \

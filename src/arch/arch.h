@@ -154,6 +154,8 @@ extern const struct arch arch_aarch64;
 /* NULL when there is none. */
 const struct arch *arch_of_machine(uint16_t elf_machine);
 const struct arch *arch_named(const char *name);
+/* Numbers of system calls are below this. */
+#define ARCH_SYSCALLS_MAX 1024
 /* The name of a system call, "futex"; NULL when the number is not known. */
 const char *arch_syscall_name(const struct arch *arch, int64_t number);
 /* The architecture this program was built for. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/sandbox.h"
 #include "elf/symbols.h"
 #include "symbol/symbol.h"
 
@@ -230,6 +231,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 	if (!module_open_file(&q.module, arena,
 			      options->executable ? options->executable : "a.out", &e))
 		return fail(&e);
+	sandbox_enter((const char *const[]){NULL});
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)
 		answer_arguments(&q, options);

@@ -17,5 +17,6 @@ int onephase_run(struct arena *arena, const struct options *options)
 		output_abandon(&out);
 		return fail(&e);
 	}
+	pipeline_restrict(&out);
 	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }

@@ -1,10 +1,13 @@
 #include "cli/pipeline.h"
 
+#include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mapping.h"
+#include "cli/sandbox.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"
 #include "symbol/symbol.h"
@@ -381,6 +384,18 @@ bool pipeline_output(struct output *out, struct arena *arena, const struct optio
 		     struct err *e)
 {
 	return output_open(out, arena, options->output ? options->output : "-", e);
+}
+
+void pipeline_restrict(const struct output *out)
+{
+	char directory[PATH_MAX];
+	const char *writable[] = {NULL, NULL};
+
+	if (out->temporary && strlen(out->temporary) < sizeof directory) {
+		strcpy(directory, out->temporary);
+		writable[0] = dirname(directory);
+	}
+	sandbox_enter(writable);
 }
 
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,

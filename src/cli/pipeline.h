@@ -39,6 +39,10 @@ struct report_options report_options_of(const struct options *options);
 bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
 		     struct err *e);
 
+/* From here on nothing but reading files and writing this output (cli/sandbox): to be called when no
+ * process is needed any more, and before hostile files are read. */
+void pipeline_restrict(const struct output *out);
+
 /* Prints the report in the wanted format and commits the output. Returns the exit status. */
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,
 		   const struct snapshot *snapshot, struct modules *modules,

@@ -47,17 +47,18 @@ int symbolize_run(struct arena *arena, const struct options *options)
 			options->arguments[0]);
 	if (e.kind != ERR_NONE)
 		return fail(&e);
+	if (!file_map(options->input, &text, &e) || !pipeline_output(&out, arena, options, &e))
+		return fail(&e);
+	pipeline_restrict(&out);
 	progress(options, "reading the capture");
-	if (!file_map(options->input, &text, &e) ||
-	    !capture_read(arena, text, options->input, &snapshot, &e) ||
+	if (!capture_read(arena, text, options->input, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
 		progress(options, NULL);
+		output_abandon(&out);
 		return fail(&e);
 	}
 	unwind_again(arena, options, &snapshot, &modules);
 	printing.from_capture = true;
 	printing.capture_name = options->input;
-	if (!pipeline_output(&out, arena, options, &e))
-		return fail(&e);
 	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }
