@@ -27,6 +27,7 @@ struct module {
 	uint64_t load_bias; /* recorded, or of the first executable range */
 	bool is_executable; /* the program itself */
 	void *cfi;          /* unwind/'s own, lazily made */
+	void *go;           /* unwind/'s own too */
 	void *symbols;      /* symbol/'s own, lazily made */
 };
 

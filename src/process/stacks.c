@@ -29,6 +29,25 @@
 #define HANDLER_PART (UINT64_C(64) << 10)
 /* Larger than any that is in use: Go takes 32 KiB, Rust and the JVM some pages. */
 #define ALTERNATE_STACK_MAX (UINT64_C(64) << 20)
+/* How much of a frame below its frame record is copied too (unwind/go.c: SWITCHING_FRAME_MAX). */
+#define CHAINED_FRAME_MAX (UINT64_C(8) << 10)
+/* Frames on the stack that goroutines are left for: a garbage collection has about 20. */
+#define CHAIN_MAX 256
+/* Where Go's heap begins, which goroutines' stacks are part of (runtime/malloc.go, arenaHints). */
+#define GO_HEAP UINT64_C(0xc000000000)
+#define GO_HEAP_MAX (UINT64_C(1) << 40)
+
+/* Frame pointers are kept everywhere in Go; elsewhere they may be any register, and lead anywhere. */
+static int chain_slot(const struct snapshot *snapshot)
+{
+	const struct arch *arch = snapshot->arch;
+
+	for (size_t i = 0; i < arch->register_count; i++)
+		if (arch->registers[i].dwarf == arch->dwarf_fp &&
+		    snapshot_map_at(snapshot, GO_HEAP))
+			return arch->registers[i].slot;
+	return -1;
+}
 
 /* Large pages first: of 10,000 threads that is 60 faults instead of 30,000. */
 static void fault_in(uint8_t *at, uint64_t size)
@@ -50,6 +69,7 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 		.limit = request->stack_limit,
 		.total = request->stack_total,
 		.capacity = threads * 3 + 64,
+		.chain_slot = chain_slot(snapshot),
 	};
 	stacks->copies = arena_array(arena, struct stack_copy, stacks->capacity);
 	/* arena memory may be untouched pages: fault it in now */
@@ -318,6 +338,66 @@ static void alternates_copy(struct stacks *stacks, const struct stack_owner *own
 	}
 }
 
+/* Where the thread's chain of frame records leaves this copy for writable memory elsewhere; 0 where it
+ * does not. */
+static uint64_t chained_record(const struct stacks *stacks, const struct stack_copy *copy,
+			       const struct registers *registers)
+{
+	uint64_t record = registers->at[stacks->chain_slot];
+
+	for (int i = 0; i < CHAIN_MAX && record % 8 == 0; i++) {
+		uint64_t off = record - copy->va;
+
+		if (off >= copy->wanted)
+			return is_writable(stacks->snapshot, record) ? record : 0;
+		record = word_at(copy, off);
+	}
+	return 0;
+}
+
+/* The same where C code, called by the runtime, has put something else into the frame pointer: the
+ * first words that look like a frame record which leads to Go's heap elsewhere. */
+static uint64_t record_to_heap(const struct stacks *stacks, const struct stack_copy *copy)
+{
+	uint64_t end = copy->got < HANDLER_PART ? copy->got : HANDLER_PART;
+
+	for (uint64_t off = 0; off + 16 <= end; off += 8) {
+		uint64_t record = word_at(copy, off);
+		const struct map *code;
+
+		if (record - GO_HEAP >= GO_HEAP_MAX || record % 8 ||
+		    record - copy->va < copy->wanted)
+			continue;
+		code = snapshot_map_at(stacks->snapshot, word_at(copy, off + 8));
+		if (code && code->permissions[2] == 'x' &&
+		    is_writable(stacks->snapshot, record))
+			return record;
+	}
+	return 0;
+}
+
+static void chained_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from)
+{
+	size_t to = stacks->count;
+
+	for (size_t i = from; i < to; i++) {
+		const struct stack_copy *copy = &stacks->copies[i];
+		const struct stack_owner *owner = &owners[copy->thread];
+		uint64_t record = chained_record(stacks, copy, owner->registers);
+		const struct map *map;
+
+		if (!record)
+			record = record_to_heap(stacks, copy);
+		map = snapshot_map_at(stacks->snapshot, record);
+		if (!record || !map)
+			continue;
+		record -= record - map->start < CHAINED_FRAME_MAX ? record - map->start
+								  : CHAINED_FRAME_MAX;
+		stack_plan(stacks, copy->thread, record, owner->thread_pointer);
+	}
+	copies_read(stacks, to, stacks->count);
+}
+
 void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to)
 {
@@ -329,6 +409,8 @@ void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t
 			stack_plan(stacks, (uint32_t)i, owners[i].registers->at[arch->sp_slot],
 				   owners[i].thread_pointer);
 	copies_read(stacks, first, stacks->count);
+	if (stacks->chain_slot >= 0)
+		chained_copy(stacks, owners, first);
 	alternates_copy(stacks, owners, first);
 	rests_copy(stacks, first);
 }

@@ -3,6 +3,9 @@
  *
  * The used part of a stack is [SP - red zone, end of the stack), where the stack ends at its
  * mapping's end, or at the thread control block that glibc and musl put on top of a thread's stack.
+ * The runtime of Go works on a stack of the thread for a goroutine that waits on its own: the frame
+ * pointers lead there, and what they lead to is copied too.
+ *
  * Everything here runs while the target is held: no allocation, no file, no output. Buffers are
  * reserved and faulted in by stacks_reserve.
  */
@@ -30,6 +33,7 @@ struct stack_owner {
 struct stacks {
 	const struct snapshot *snapshot; /* maps, arch */
 	uint32_t tid;                    /* a thread that is held: its memory is everyone's */
+	int chain_slot; /* of the frame pointer, when it is followed to other stacks; else -1 */
 	uint64_t limit, total;
 	struct stack_copy *copies;
 	size_t count, capacity;

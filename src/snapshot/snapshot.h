@@ -32,6 +32,7 @@ enum pc_kind {
 	X(LINK_REGISTER, "lr")        \
 	X(SIGNAL, "signal")           \
 	X(SCAN, "scan")               \
+	X(GO, "go")                   \
 	X(RECORDED, "recorded") /* a capture of elsewhere that does not say */
 enum found_by {
 #define X(id, text) FOUND_##id,

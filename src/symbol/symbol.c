@@ -10,7 +10,7 @@
 
 #include "dwarf/dwarf.h"
 #include "elf/debugfile.h"
-#include "symbol/gopclntab.h"
+#include "elf/gopclntab.h"
 #include "symbol/names.h"
 #include "symbol/symtab.h"
 

@@ -1,5 +1,7 @@
 #include "unwind/plan.h"
 
+#include "unwind/go.h"
+
 /* _start has no CFI in many C libraries. It is where the file says the program begins, and no longer
  * than this many bytes (glibc and musl have 14 to 52). */
 #define START_SIZE_MAX 64
@@ -249,6 +251,8 @@ static void plan_code(const struct planner *planner, const struct place *place,
 		plan_trampoline(planner, place, out);
 		return;
 	}
+	if (place->range && go_plan(planner, place->range, out))
+		return;
 	answer = row_or_entry(planner, place, out, &row);
 	if (answer != CFI_ROW)
 		plan_without_cfi(planner, place, answer, out);

@@ -21,6 +21,8 @@ enum plan_kind {
 	PLAN_COMPACT,
 	PLAN_ROW,
 	PLAN_SIGNAL,    /* a signal trampoline: the kernel's frame is on the stack */
+	PLAN_GO,        /* a function of Go, by the size of its frame */
+	PLAN_GO_SWITCH, /* one that has gone on from a goroutine's stack to another */
 	PLAN_OUTERMOST, /* nothing called this */
 	PLAN_NO_CFI,
 	PLAN_BAD_CFI,
@@ -39,6 +41,7 @@ struct plan {
 	uint8_t found_by;  /* enum found_by, of the caller */
 	bool signal_frame; /* the caller was interrupted */
 	bool is_entered;   /* a return address here was put there for the code to begin */
+	bool go_by_record; /* PLAN_GO: SP is another stack's, the frame pointer tells the frame */
 	uint8_t return_reg;
 	/* PLAN_COMPACT */
 	uint8_t cfa_reg;
@@ -47,7 +50,11 @@ struct plan {
 	int32_t cfa_offset;
 	uint8_t saved_regs[PLAN_SAVED_MAX];
 	int16_t saved_words[PLAN_SAVED_MAX]; /* distance from the CFA in 8-byte words */
-	const struct plan_row *row;          /* PLAN_ROW */
+	union {
+		const struct plan_row *row; /* PLAN_ROW */
+		uint64_t go_size;           /* PLAN_GO: as go_frame.size */
+		uint64_t go_function;       /* PLAN_GO_SWITCH: va of the function's beginning */
+	};
 };
 
 struct planner {

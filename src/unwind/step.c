@@ -1,5 +1,7 @@
 #include "unwind/step.h"
 
+#include "unwind/go.h"
+
 const char *const register_not_known = "a rule needs a register that is not known";
 
 void stepper_begin(struct stepper *stepper, const struct planner *planner)
@@ -295,6 +297,9 @@ bool step_by_plan(struct stepper *stepper, const struct plan *plan, struct curso
 		return step_compact(stepper, plan, cursor, ending);
 	case PLAN_ROW:
 		return step_by_row(stepper, plan, cursor, ending);
+	case PLAN_GO:
+	case PLAN_GO_SWITCH:
+		return step_by_go(stepper, plan, cursor, ending);
 	default: /* PLAN_SIGNAL */
 		return step_over_signal(stepper, plan, cursor, ending);
 	}

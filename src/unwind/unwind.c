@@ -121,7 +121,8 @@ static const struct module_range *range_of(const struct unwinder *u,
 static bool has_way(const struct plan *plan)
 {
 	return plan->kind == PLAN_COMPACT || plan->kind == PLAN_ROW ||
-	       plan->kind == PLAN_SIGNAL;
+	       plan->kind == PLAN_SIGNAL || plan->kind == PLAN_GO ||
+	       plan->kind == PLAN_GO_SWITCH;
 }
 
 /* Says more exactly why there is no way on from here. */

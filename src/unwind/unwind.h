@@ -3,7 +3,8 @@
  * printing; it runs the same for a live snapshot, a capture with stacks and a test's arrays, for
  * either architecture on either host.
  *
- * One step, in this order: call frame information of .eh_frame (its table, else a linear scan),
+ * One step, in this order: the table of Go programs (unwind/go.h), call frame information of
+ * .eh_frame (its table, else a linear scan),
  * .debug_frame (also of the separate debug file), a signal trampoline without CFI, the
  * frame-pointer chain, the leaf rule (return address in LR, or on top of the stack after a call to
  * a bad address). CFI wins wherever an FDE covers the pc, even an "empty" one. Every frame says how

@@ -29,8 +29,9 @@ import live_programs  # noqa: E402
 import oracle  # noqa: E402
 import program  # noqa: E402
 
-# Theirs is the beginning of ours, which goes on to the outermost frame: they gave up.
-EXPLAINED = {"equal", "theirs ends early"}
+# Theirs is the beginning of ours, which goes on to the outermost frame: they gave up. Or theirs reads
+# on above the dynamic linker's first function, where the program's arguments are.
+EXPLAINED = {"equal", "theirs ends early", "theirs goes on where there is no code"}
 SHELLS = {"dash", "bash", "sh"}
 
 
@@ -140,6 +141,9 @@ def kind_of_walk(ours, theirs, end):
 
 
 def kind(thread, ours, theirs):
+    beyond = theirs[len(ours):]
+    if beyond and thread["end"] == "outermost frame" and ours[-1][1] == "_start" and not any(f[1] for f in beyond):
+        return "theirs goes on where there is no code"
     walk = kind_of_walk(real(ours), real(theirs), thread["end"])
     if walk != "equal":
         return walk

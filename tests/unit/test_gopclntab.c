@@ -1,5 +1,5 @@
 /*
- * symbol/gopclntab: the four layouts, made here field by field, and each of them cut short at
+ * elf/gopclntab: the four layouts, made here field by field, and each of them cut short at
  * every length and with every byte wrong.
  *
  * The program that the tables describe: main.one at TEXT (lines 10, then 11 from its 8th byte on,
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
+#include "elf/gopclntab.h"
 #include "elf_image.h"
-#include "symbol/gopclntab.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define TEXT 0x401000
@@ -64,6 +64,8 @@ static size_t put_values(struct table *t, const uint8_t *pairs, size_t len)
 
 /* From -1: +11 is 10, then +1. Distances are in units of `quantum`. */
 static const uint8_t one_lines[] = {22, 8, 2, 24, 0}, two_lines[] = {16, 16, 0};
+/* From -1: +1 is 0 bytes for 4 units, then +16. main.two is C's, and has none. */
+static const uint8_t one_sizes[] = {2, 4, 32, 28, 0};
 /* From -1: +1 is file 0, +2 is file 1, +3 is file 2. */
 static const uint8_t file_0[] = {2, 32, 0}, file_1[] = {4, 16, 0};
 static const uint8_t file_1_long[] = {4, 32, 0}, file_2[] = {6, 16, 0};
@@ -79,7 +81,7 @@ static void put_header(struct table *t, uint32_t magic, uint8_t quantum)
 static struct table make_1_2(void)
 {
 	struct table t = {.len = 0};
-	size_t index, files, name[2], file[2], line[2], path[2];
+	size_t index, files, name[2], file[2], line[2], path[2], sizes;
 
 	put_header(&t, 0xfffffffb, 1);
 	put(&t, 2, 8);
@@ -91,13 +93,15 @@ static struct table make_1_2(void)
 	path[1] = put_text(&t, "/src/two.go");
 	line[0] = put_values(&t, one_lines, sizeof one_lines);
 	line[1] = put_values(&t, two_lines, sizeof two_lines);
+	sizes = put_values(&t, one_sizes, sizeof one_sizes);
 	file[0] = put_values(&t, file_1_long, sizeof file_1_long);
 	file[1] = put_values(&t, file_2, sizeof file_2);
 	for (size_t i = 0; i < 2; i++) {
 		patch(&t, index + 16 * i, TEXT + 0x20 * i, 8);
 		patch(&t, index + 16 * i + 8, put(&t, TEXT + 0x20 * i, 8), 8);
 		put(&t, name[i], 4);
-		put(&t, 0, 12); /* args, frame, pcsp */
+		put(&t, 0, 8); /* args, frame */
+		put(&t, i == 0 ? sizes : 0, 4);
 		put(&t, file[i], 4);
 		put(&t, line[i], 4);
 		put(&t, 0, 8);
@@ -115,7 +119,7 @@ static struct table make_apart(uint32_t magic, uint8_t quantum, uint64_t text)
 	struct table t = {.len = 0};
 	bool relative = magic != 0xfffffffa;
 	size_t word = relative ? 4 : 8, heads, base, index;
-	uint32_t name[2], file[2], line[2], path[2];
+	uint32_t name[2], file[2], line[2], path[2], sizes;
 
 	put_header(&t, magic, quantum);
 	put(&t, 2, 8);
@@ -141,6 +145,7 @@ static struct table make_apart(uint32_t magic, uint8_t quantum, uint64_t text)
 	patch(&t, heads + 24, base, 8);
 	line[0] = (uint32_t)(put_values(&t, one_lines, sizeof one_lines) - base);
 	line[1] = (uint32_t)(put_values(&t, two_lines, sizeof two_lines) - base);
+	sizes = (uint32_t)(put_values(&t, one_sizes, sizeof one_sizes) - base);
 	file[0] = (uint32_t)(put_values(&t, file_0, sizeof file_0) - base);
 	file[1] = (uint32_t)(put_values(&t, file_1, sizeof file_1) - base);
 	index = put(&t, 0, word * 5);
@@ -153,7 +158,7 @@ static struct table make_apart(uint32_t magic, uint8_t quantum, uint64_t text)
 		      put(&t, relative ? start : TEXT + start, word) - index, word);
 		put(&t, name[i], 4);
 		put(&t, 0, 8);
-		put(&t, 0, 4); /* pcsp */
+		put(&t, i == 0 ? sizes : 0, 4);
 		put(&t, file[i], 4);
 		put(&t, line[i], 4);
 		put(&t, 0, 4);
@@ -214,14 +219,29 @@ static const struct {
 	const char *function, *file;
 	uint32_t line;
 	uint64_t start;
+	int size; /* of the frame; -1: not told */
 } wanted[] = {
-	{0x00, "main.one", "/src/one.go", 10, 0x00},
-	{0x07, "main.one", "/src/one.go", 10, 0x00},
-	{0x08, "main.one", "/src/one.go", 11, 0x00},
-	{0x1f, "main.one", "/src/one.go", 11, 0x00},
-	{0x20, "main.two", "/src/two.go", 7, 0x20},
-	{0x2f, "main.two", "/src/two.go", 7, 0x20},
+	{0x00, "main.one", "/src/one.go", 10, 0x00, 0},
+	{0x03, "main.one", "/src/one.go", 10, 0x00, 0},
+	{0x04, "main.one", "/src/one.go", 10, 0x00, 16},
+	{0x07, "main.one", "/src/one.go", 10, 0x00, 16},
+	{0x08, "main.one", "/src/one.go", 11, 0x00, 16},
+	{0x1f, "main.one", "/src/one.go", 11, 0x00, 16},
+	{0x20, "main.two", "/src/two.go", 7, 0x20, -1},
+	{0x2f, "main.two", "/src/two.go", 7, 0x20, -1},
 };
+
+static void check_frame(const struct gopclntab *t, uint64_t ea, size_t j)
+{
+	struct go_frame frame = {.function = NULL};
+	bool is_told = gopclntab_frame(t, ea, &frame);
+
+	assert_int_equal(is_told, wanted[j].size >= 0);
+	if (!is_told)
+		return;
+	assert_string_equal(frame.function, wanted[j].function);
+	assert_int_equal(frame.size, wanted[j].size);
+}
 
 static void test_layouts(void **state)
 {
@@ -242,6 +262,7 @@ static void test_layouts(void **state)
 			assert_string_equal(place.file, wanted[j].file);
 			assert_int_equal(place.line, wanted[j].line);
 			assert_int_equal(place.function_ea, TEXT + wanted[j].start * quantum);
+			check_frame(t, TEXT + wanted[j].distance * quantum, j);
 		}
 		assert_false(gopclntab_find(t, TEXT - 1, &place));
 		assert_false(gopclntab_find(t, TEXT + 0x30 * quantum, &place));
@@ -255,10 +276,14 @@ static void test_layouts(void **state)
 static void ask_everything(const struct gopclntab *t)
 {
 	struct go_place place;
+	struct go_frame frame;
 
-	for (uint64_t ea = TEXT - 1; t && ea < TEXT + 0x31; ea++)
+	for (uint64_t ea = TEXT - 1; t && ea < TEXT + 0x31; ea++) {
 		if (gopclntab_find(t, ea, &place))
 			assert_true(strlen(place.function) > 0);
+		if (gopclntab_frame(t, ea, &frame))
+			assert_true(strlen(frame.function) > 0);
+	}
 }
 
 static void test_cut_short_at_every_length(void **state)

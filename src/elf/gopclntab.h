@@ -1,5 +1,5 @@
 /*
- * symbol/gopclntab: functions, files and lines of Go programs by .gopclntab.
+ * elf/gopclntab: functions, files, lines and frame sizes of Go programs by .gopclntab.
  *
  * The Go runtime needs this table to run, so `go build -ldflags="-s -w"` and strip leave it. All
  * four layouts are read, told apart by their magic numbers (runtime/symtab.go, debug/gosym):
@@ -9,8 +9,8 @@
  *   0xfffffff1  Go 1.20   the same; newer linkers leave the start of the text 0: it is .text's
  * Inlined calls are not told: the frame is the real function, with file and line of the innermost.
  */
-#ifndef STACKER_SYMBOL_GOPCLNTAB_H
-#define STACKER_SYMBOL_GOPCLNTAB_H
+#ifndef STACKER_ELF_GOPCLNTAB_H
+#define STACKER_ELF_GOPCLNTAB_H
 
 #include "elf/elf.h"
 
@@ -23,10 +23,20 @@ struct go_place {
 	uint32_t line;    /* 0: not known */
 };
 
+struct go_frame {
+	const char *function; /* never NULL */
+	uint64_t function_ea;
+	uint64_t
+		size; /* bytes on the stack at this address, without the return address of x86_64 */
+};
+
 /* NULL when the file has no such table or a damaged header. */
 struct gopclntab *gopclntab_open(struct arena *arena, struct elf *elf);
 
 /* False when `ea` is not Go code. O(log n) in functions, and the lines of one function. */
 bool gopclntab_find(const struct gopclntab *table, uint64_t ea, struct go_place *out);
+
+/* The frame of the function at `ea`; false also for code that is not Go's (linked in by cgo). */
+bool gopclntab_frame(const struct gopclntab *table, uint64_t ea, struct go_frame *out);
 
 #endif

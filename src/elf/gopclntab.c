@@ -1,4 +1,4 @@
-#include "symbol/gopclntab.h"
+#include "elf/gopclntab.h"
 
 /* Steps through the lines of one function; real ones have some ten thousand. */
 #define STEPS_MAX ((unsigned)1 << 20)
@@ -11,16 +11,16 @@ struct layout {
 	uint8_t word;      /* bytes of the two fields of an index entry */
 	bool relative;     /* index entries count from the start of the text */
 	bool tables_apart; /* names, files ... in tables of their own (since 1.16) */
-	uint8_t name, pcfile, pcln,
-		unit; /* offsets in a record; unit: index of the first file */
+	/* Offsets in a record. unit: index of the first file. */
+	uint8_t name, pcsp, pcfile, pcln, unit;
 };
 
 /* clang-format off */
 static const struct layout layouts[] = {
-	{0xfffffffb, 8, false, false,  8, 24, 28,  0},
-	{0xfffffffa, 8, false, true,   8, 24, 28, 36},
-	{0xfffffff0, 4, true,  true,   4, 20, 24, 32},
-	{0xfffffff1, 4, true,  true,   4, 20, 24, 32},
+	{0xfffffffb, 8, false, false,  8, 20, 24, 28,  0},
+	{0xfffffffa, 8, false, true,   8, 20, 24, 28, 36},
+	{0xfffffff0, 4, true,  true,   4, 16, 20, 24, 32},
+	{0xfffffff1, 4, true,  true,   4, 16, 20, 24, 32},
 };
 /* clang-format on */
 
@@ -196,6 +196,25 @@ static const char *file_name(const struct gopclntab *t, struct bytes record, int
 		return NULL;
 	name = bytes_string(t->files, off);
 	return name && *name ? name : NULL;
+}
+
+bool gopclntab_frame(const struct gopclntab *t, uint64_t ea, struct go_frame *out)
+{
+	uint64_t i = function_at(t, ea);
+	struct bytes record;
+	int64_t size;
+
+	if (i == t->count)
+		return false;
+	record = bytes_from(t->records, index_read(t, i, 1));
+	*out = (struct go_frame){.function = bytes_string(t->names,
+							  field_of(record, t->layout->name)),
+				 .function_ea = function_start(t, i)};
+	size = value_at(t, field_of(record, t->layout->pcsp), out->function_ea, ea);
+	if (!out->function || !*out->function || size < 0)
+		return false;
+	out->size = (uint64_t)size;
+	return true;
 }
 
 bool gopclntab_find(const struct gopclntab *t, uint64_t ea, struct go_place *out)
