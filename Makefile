@@ -73,7 +73,7 @@ CPPFLAGS := -Isrc -D_GNU_SOURCE -DSTACKER_VERSION='"$(VERSION)"'
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	    -Wcast-qual -Wwrite-strings -Wvla -Wconversion -Wsign-conversion -Wno-format-truncation
 CFLAGS   := -std=gnu17 -g $(WARNINGS) -ffile-prefix-map=$(CURDIR)=.
-LDLIBS   := -ljson-c -llzma -lzstd -ldeflate -liberty -lm
+LDLIBS   := -ljson-c -llzma -lzstd -lisal -liberty -lm
 WERROR   := $(if $(CI),-Werror)
 
 SOURCES  := $(sort $(shell find src -name '*.c'))

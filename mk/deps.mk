@@ -9,12 +9,12 @@ DEPS      := build/deps
 LOG       := build/log
 HOST_ARCH := $(shell uname -m)
 ARCHES    := x86_64 aarch64
-LIBRARIES := json-c deflate zstd lzma iberty cmocka
+LIBRARIES := json-c isal zstd lzma iberty cmocka
 
 # library -> the distribution's source package
 PACKAGE_musl    := musl
 PACKAGE_json-c  := json-c
-PACKAGE_deflate := libdeflate
+PACKAGE_isal    := libisal
 PACKAGE_zstd    := libzstd
 PACKAGE_lzma    := xz-utils
 PACKAGE_iberty  := libiberty

@@ -1,9 +1,9 @@
 /*
  * All three formats say how large their contents become, or can be made to expand without end;
  * neither is believed. A stated size is checked against the two limits before memory is taken, and
- * the data must then give exactly that many bytes, from exactly the bytes that are there: less,
- * more, or something behind the end is damage, and damaged debugging information is worse than
- * none.
+ * the data must then give exactly that many bytes, from exactly the bytes that are there
+ * (elf/stream): less, more, or something behind the end is damage, and damaged debugging
+ * information is worse than none.
  *
  * One bad section must not end the run: memory for contents is asked for, not demanded, it is
  * given back when the data was bad, and all contents of a run together have an allowance.
@@ -12,11 +12,9 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <libdeflate.h>
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "base/file.h"
 
@@ -110,91 +108,74 @@ static bool size_check(struct bytes in, uint64_t size, struct err *e)
 		       (unsigned long long)size, in.len);
 }
 
-static bool zlib_problem(enum libdeflate_result result, uint64_t size, struct err *e)
+/* Reads the header of the section's contents; what follows it is the stream. */
+static bool section_header(struct bytes in, struct packed *out, struct err *e)
 {
-	if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return err_set(e, ERR_FORMAT, "zlib data gives more than the stated %llu bytes",
-			       (unsigned long long)size);
-	return err_set(e, ERR_FORMAT, "damaged zlib data");
-}
+	struct reader r = reader_over(in);
+	uint32_t type = read_u32(&r);
 
-/* `ld -r` and others put compressed sections of the same name one behind the other, so that one
- * section may hold several zlib streams. */
-static bool zlib_streams(struct libdeflate_decompressor *decompressor, struct bytes in,
-			 uint8_t *to, uint64_t size, struct err *e)
-{
-	uint64_t done = 0;
-
-	while (in.len && done < size) {
-		size_t used = 0, given = 0;
-		enum libdeflate_result result =
-			libdeflate_zlib_decompress_ex(decompressor, in.at, in.len, to + done,
-						      size - done, &used, &given);
-
-		if (result != LIBDEFLATE_SUCCESS)
-			return zlib_problem(result, size, e);
-		in = bytes_from(in, used);
-		done += given;
-	}
-	if (done < size)
-		return err_set(e, ERR_FORMAT, "zlib data gives %llu of the stated %llu bytes",
-			       (unsigned long long)done, (unsigned long long)size);
-	return in.len == 0 || err_set(e, ERR_FORMAT, "%zu bytes behind the zlib data", in.len);
-}
-
-bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-		     struct err *e)
-{
-	struct libdeflate_decompressor *decompressor;
-	uint8_t *to;
-	bool good;
-
-	*out = (struct bytes){NULL, 0};
-	if (!size_check(in, size, e))
+	read_u32(&r); /* ch_reserved */
+	out->size = read_u64(&r);
+	read_u64(&r); /* ch_addralign */
+	if (!reader_ok(&r, "compression header", e))
 		return false;
-	decompressor = libdeflate_alloc_decompressor();
-	if (!decompressor)
-		return err_set(e, ERR_LIMIT, "no memory to decompress");
-	to = room_take(arena, size, e);
-	good = to && zlib_streams(decompressor, in, to, size, e);
-	libdeflate_free_decompressor(decompressor);
-	if (good && size)
-		*out = (struct bytes){to, size};
+	if (type != ELFCOMPRESS_ZLIB && type != ELFCOMPRESS_ZSTD)
+		return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
+	out->format = type == ELFCOMPRESS_ZLIB ? STREAM_ZLIB : STREAM_ZSTD;
+	out->in = bytes_from(in, CHDR_SIZE);
+	return true;
+}
+
+static bool zdebug_header(struct bytes in, struct packed *out, struct err *e)
+{
+	struct reader r = reader_over(in);
+	struct bytes magic = read_block(&r, 4);
+
+	out->size = __builtin_bswap64(read_u64(&r));
+	if (!reader_ok(&r, "compression header", e))
+		return false;
+	if (magic.len != 4 || memcmp(magic.at, "ZLIB", 4) != 0)
+		return err_set(e, ERR_FORMAT, "compression header without \"ZLIB\"");
+	out->format = STREAM_ZLIB;
+	out->in = bytes_from(in, ZDEBUG_SIZE);
+	return true;
+}
+
+bool packed_section(struct bytes in, struct packed *out, struct err *e)
+{
+	*out = (struct packed){0};
+	return section_header(in, out, e) && size_check(out->in, out->size, e);
+}
+
+bool packed_zdebug(struct bytes in, struct packed *out, struct err *e)
+{
+	*out = (struct packed){0};
+	return zdebug_header(in, out, e) && size_check(out->in, out->size, e);
+}
+
+struct stream *packed_stream(const struct packed *packed, struct err *e)
+{
+	return stream_open(packed->format, packed->in, packed->mapped, packed->size, e);
+}
+
+uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e)
+{
+	return room_take(arena, packed->size, e);
+}
+
+bool packed_load(struct arena *arena, const struct packed *packed, struct bytes *out,
+		 struct err *e)
+{
+	uint8_t *to = packed_room(arena, packed, e);
+	struct stream *stream = to ? packed_stream(packed, e) : NULL;
+	bool good = stream && stream_read(stream, to, packed->size, e);
+
+	stream_close(stream);
+	*out = (struct bytes){NULL, 0};
+	if (good && packed->size)
+		*out = (struct bytes){to, packed->size};
 	else if (to)
-		room_give_back(arena, to, size);
-	return good;
-}
-
-/* ZSTD_decompress reads frame after frame (skippable ones too) and refuses what is left over. */
-static bool zstd_frames(struct bytes in, uint8_t *to, uint64_t size, struct err *e)
-{
-	size_t given = ZSTD_decompress(to, size, in.at, in.len);
-
-	if (ZSTD_isError(given))
-		return err_set(e, ERR_FORMAT, "damaged zstd data: %s",
-			       ZSTD_getErrorName(given));
-	return given == size ||
-	       err_set(e, ERR_FORMAT, "zstd data gives %zu of the stated %llu bytes", given,
-		       (unsigned long long)size);
-}
-
-bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-		     struct err *e)
-{
-	uint8_t *to;
-	bool good;
-
-	*out = (struct bytes){NULL, 0};
-	if (!size_check(in, size, e))
-		return false;
-	to = room_take(arena, size, e);
-	if (!to)
-		return false;
-	good = zstd_frames(in, to, size, e);
-	if (good && size)
-		*out = (struct bytes){to, size};
-	else
-		room_give_back(arena, to, size);
+		room_give_back(arena, to, packed->size);
 	return good;
 }
 
@@ -277,40 +258,4 @@ bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, stru
 		room_give_back(arena, space.at, space.len);
 	lzma_end(&stream);
 	return good;
-}
-
-bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
-{
-	struct reader r = reader_over(in);
-	uint32_t type = read_u32(&r);
-	uint64_t size;
-
-	read_u32(&r); /* ch_reserved */
-	size = read_u64(&r);
-	read_u64(&r); /* ch_addralign */
-	*out = (struct bytes){NULL, 0};
-	if (!reader_ok(&r, "compression header", e))
-		return false;
-	switch (type) {
-	case ELFCOMPRESS_ZLIB:
-		return decompress_zlib(arena, bytes_from(in, CHDR_SIZE), size, out, e);
-	case ELFCOMPRESS_ZSTD:
-		return decompress_zstd(arena, bytes_from(in, CHDR_SIZE), size, out, e);
-	default:
-		return err_set(e, ERR_UNSUPPORTED, "compression type %u", type);
-	}
-}
-
-bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, struct err *e)
-{
-	struct reader r = reader_over(in);
-	struct bytes magic = read_block(&r, 4);
-	uint64_t size = __builtin_bswap64(read_u64(&r));
-
-	*out = (struct bytes){NULL, 0};
-	if (!reader_ok(&r, "compression header", e))
-		return false;
-	if (magic.len != 4 || memcmp(magic.at, "ZLIB", 4) != 0)
-		return err_set(e, ERR_FORMAT, "compression header without \"ZLIB\"");
-	return decompress_zlib(arena, bytes_from(in, ZDEBUG_SIZE), size, out, e);
 }

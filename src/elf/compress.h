@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "elf/stream.h"
 
 /* deflate cannot do better than 1032:1; zstd can, on runs, but debug sections reach about 20. */
 #define DECOMPRESS_RATIO_MAX 1100
@@ -22,15 +23,28 @@
  * memory that is available when the first contents are read. */
 void decompress_allow(uint64_t bytes);
 
-bool decompress_zlib(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-		     struct err *e);
-bool decompress_zstd(struct arena *arena, struct bytes in, uint64_t size, struct bytes *out,
-		     struct err *e);
-/* The size is not stored where it could be trusted: grows as needed. */
-bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+/* Contents that are stored compressed, of a size that was checked. */
+struct packed {
+	enum stream_format format;
+	bool mapped; /* see stream_open; false until the caller sets it */
+	struct bytes in;
+	uint64_t size;
+};
+
 /* SHF_COMPRESSED contents, header included. */
-bool decompress_section(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+bool packed_section(struct bytes in, struct packed *out, struct err *e);
 /* .zdebug_ contents, header included. */
-bool decompress_zdebug(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
+bool packed_zdebug(struct bytes in, struct packed *out, struct err *e);
+
+bool packed_load(struct arena *arena, const struct packed *packed, struct bytes *out,
+		 struct err *e);
+
+/* For contents of which not all is needed: room for all of them, zeros that cost nothing until
+ * they are written to, and the stream to fill it from. NULL: ERR_LIMIT. */
+uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e);
+struct stream *packed_stream(const struct packed *packed, struct err *e);
+
+/* .gnu_debugdata. The size is not stored where it could be trusted: grows as needed. */
+bool decompress_xz(struct arena *arena, struct bytes in, struct bytes *out, struct err *e);
 
 #endif

@@ -242,18 +242,51 @@ struct elf_section *elf_section(const struct elf *elf, const char *name)
 	return NULL;
 }
 
+static bool is_zdebug(const struct elf_section *section)
+{
+	return strncmp(section->name, ".zdebug_", 8) == 0;
+}
+
+static bool is_packed(const struct elf_section *section)
+{
+	return section->flags & SHF_COMPRESSED || is_zdebug(section);
+}
+
+static bool raw_contents(const struct elf *elf, const struct elf_section *section,
+			 struct bytes *raw, struct err *e)
+{
+	*raw = bytes_part(elf->data, section->off, section->size);
+	return raw->len == section->size || err_set(e, ERR_FORMAT, "lies outside the file");
+}
+
+static bool packed_read(const struct elf *elf, const struct elf_section *section,
+			struct packed *packed, struct err *e)
+{
+	struct bytes raw;
+
+	if (!raw_contents(elf, section, &raw, e) ||
+	    !(section->flags & SHF_COMPRESSED ? packed_section(raw, packed, e)
+					      : packed_zdebug(raw, packed, e)))
+		return false;
+	packed->mapped = elf->mapped;
+	return true;
+}
+
 static bool contents_load(struct elf *elf, struct elf_section *section, struct err *e)
 {
-	struct bytes raw = bytes_part(elf->data, section->off, section->size);
+	struct packed packed;
 
-	if (raw.len != section->size)
-		return err_set(e, ERR_FORMAT, "lies outside the file");
-	if (section->flags & SHF_COMPRESSED)
-		return decompress_section(elf->arena, raw, &section->plain, e);
-	if (strncmp(section->name, ".zdebug_", 8) == 0)
-		return decompress_zdebug(elf->arena, raw, &section->plain, e);
-	section->plain = raw;
-	return true;
+	if (!is_packed(section))
+		return raw_contents(elf, section, &section->plain, e);
+	return packed_read(elf, section, &packed, e) &&
+	       packed_load(elf->arena, &packed, &section->plain, e);
+}
+
+bool elf_section_packed(const struct elf *elf, const struct elf_section *section,
+			struct packed *out)
+{
+	return section && section->type != SHT_NOBITS && !section->loaded &&
+	       is_packed(section) && packed_read(elf, section, out, NULL);
 }
 
 bool elf_section_load(struct elf *elf, struct elf_section *section, struct bytes *out,

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "elf/compress.h"
 
 struct elf_segment {
 	uint32_t type, flags; /* PT_*, PF_* */
@@ -62,6 +63,11 @@ struct elf_section *elf_section(const struct elf *elf, const char *name);
 bool elf_section_load(struct elf *elf, struct elf_section *section, struct bytes *out,
 		      struct err *e);
 bool elf_section_bytes(struct elf *elf, const char *name, struct bytes *out, struct err *e);
+
+/* For who does not want all of a section at once: false when it is not stored compressed, was
+ * loaded already, or is damaged (elf_section_load says how). */
+bool elf_section_packed(const struct elf *elf, const struct elf_section *section,
+			struct packed *out);
 
 /* The PT_LOAD that holds `ea` in its memory image, or NULL. */
 const struct elf_segment *elf_segment_at(const struct elf *elf, uint64_t ea);
