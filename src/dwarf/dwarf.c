@@ -4,6 +4,8 @@
 
 #include "dwarf/answer.h"
 #include "dwarf/claims.h"
+#include "dwarf/fetch.h"
+#include "dwarf/sparse.h"
 #include "dwarf/workers.h"
 
 struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
@@ -45,12 +47,15 @@ static void units_answer(struct lookup *lookup)
 	struct hits rest;
 
 	claims_by_aranges(&claims);
+	fetch_claimed(&claims);
 	claims_answer(lookup, &claims);
 	rest = unanswered(lookup, &lookup->arena);
 	if (rest.count == 0)
 		return;
+	fetch_roots(&dwarf->main);
 	claims = claims_begin(&dwarf->main, &rest, &lookup->arena);
 	claims_by_units(&claims);
+	fetch_claimed(&claims);
 	claims_answer(lookup, &claims);
 	for (size_t i = 0; i < claims.vague.count; i++) {
 		struct unit *unit = unit_at(&dwarf->main, claims.vague.at[i]);
@@ -122,17 +127,20 @@ void dwarf_lookup(struct dwarf *dwarf, struct dwarf_answer *answers, size_t coun
 	struct lookup lookup = {.dwarf = dwarf};
 
 	asked_collect(&lookup, answers, count);
+	sparse_open(&dwarf->main);
 	section_bytes(&dwarf->main, SECTION_INFO);
 	dwarf_work_begin(dwarf, lookup.asked.count);
 	if (dwarf->main.at[SECTION_INFO].len)
 		units_answer(&lookup);
-	else
+	if (!dwarf->main.at[SECTION_INFO].len) /* none, or damaged */
 		lines_answer(&lookup);
 	for (size_t i = 0, at = 0; i < count; i++) {
 		at += i && answers[i].ea != answers[i - 1].ea;
 		answers[i].frames = lookup.found[at].frames;
 		answers[i].frame_count = lookup.found[at].count;
 	}
+	if (dwarf->main.sparse)
+		sparse_pause(dwarf->main.sparse, dwarf->arena);
 	arena_free(&lookup.arena);
 	scratch_free(dwarf);
 }

@@ -11,6 +11,7 @@
 #include "elf/elf.h"
 
 struct dwarf;
+struct sparse;
 struct unit;
 
 /* In a split file the names end in ".dwo". */
@@ -44,6 +45,7 @@ struct sections {
 	bool split; /* names end in ".dwo" */
 	bool loaded[SECTION_COUNT];
 	struct bytes at[SECTION_COUNT];
+	struct sparse *sparse; /* of .debug_info; NULL: all of it is there */
 	uint64_t info_touched; /* bytes of .debug_info read since pages were given back */
 	struct abbrev_cache abbrevs;
 	struct unit **units; /* those that were opened: a hash table by offset */

@@ -1,6 +1,7 @@
 #include "dwarf/unit.h"
 
 #include "dwarf/context.h"
+#include "dwarf/sparse.h"
 
 /* Of an address or string offset table before its entries: length, version, and two bytes more;
  * range lists have their offset count in addition (DWARF 5, 7.26 to 7.28). */
@@ -85,6 +86,17 @@ static void root_attribute(struct unit *unit, const struct die_attributes *a)
 	}
 }
 
+/* The unit's entries are going to be read. */
+static bool unit_need(struct sections *sections, uint64_t off)
+{
+	struct err e;
+
+	if (!sections->sparse || sparse_need(sections->sparse, off, &e))
+		return true;
+	dwarf_note(sections->dwarf, "%s: section .debug_info: %s", sections->elf->name, e.text);
+	return false;
+}
+
 /* A table is compiled only for units whose entries are walked: here just the root's abbreviation
  * is looked for, and it nearly always is the first. */
 static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out,
@@ -132,7 +144,21 @@ static bool root_read(struct unit *unit, struct reader *r)
 	a = die_attributes(&c, &abbrev, unit->encoding);
 	while (die_attribute_next(&a))
 		root_attribute(unit, &a);
+	*r = c.r;
 	return !reader_failed(&c.r);
+}
+
+/* Root entries with long strings reach beyond what sparse keeps of every unit. */
+static bool root_read_whole(struct unit *unit, struct reader *r)
+{
+	struct sparse *sparse = unit->sections->sparse;
+	struct reader begin = *r;
+	bool good = root_read(unit, r);
+
+	if (!sparse || reader_offset(r) <= unit->off + SPARSE_ROOT_SIZE ||
+	    !unit_need(unit->sections, unit->off))
+		return good;
+	return root_read(unit, &begin);
 }
 
 bool unit_read_contribution(struct sections *sections, uint64_t off,
@@ -144,7 +170,7 @@ bool unit_read_contribution(struct sections *sections, uint64_t off,
 	if (!unit_length_read(&r, &unit->encoding.offset_size))
 		return false;
 	unit->end = (uint64_t)(r.end - r.begin);
-	return header_read(&r, unit) && root_read(unit, &r);
+	return header_read(&r, unit) && root_read_whole(unit, &r);
 }
 
 bool unit_read(struct sections *sections, uint64_t off, struct unit *unit)
@@ -187,13 +213,38 @@ struct unit *unit_at(struct sections *sections, uint64_t off)
 	slot = unit_slot(sections, off);
 	if (sections->units[slot])
 		return sections->units[slot];
-	if (!unit_read(sections, off, &read))
+	if (!unit_need(sections, off) || !unit_read(sections, off, &read))
 		return NULL;
 	unit = arena_new(sections->dwarf->arena, struct unit);
 	*unit = read;
 	sections->units[slot] = unit;
 	sections->unit_count++;
 	return unit;
+}
+
+static void note_damaged_unit(struct sections *sections, uint64_t off)
+{
+	dwarf_note(sections->dwarf, "%s: damaged unit at 0x%llx", sections->elf->name,
+		   (unsigned long long)off);
+}
+
+static void sparse_index(struct sections *sections)
+{
+	struct sparse_extents extents;
+	struct err e;
+	uint64_t end;
+
+	if (!sparse_need_index(sections->sparse, &e)) {
+		dwarf_note(sections->dwarf, "%s: section .debug_info: %s", sections->elf->name,
+			   e.text);
+		return;
+	}
+	extents = sparse_extents(sections->sparse);
+	sections->extents.at = extents.at;
+	sections->extents.count = sections->extents.capacity = extents.count;
+	end = extents.count ? extents.at[extents.count - 1].end : 0;
+	if (end < sections->at[SECTION_INFO].len)
+		note_damaged_unit(sections, end);
 }
 
 void units_index(struct sections *sections)
@@ -205,14 +256,17 @@ void units_index(struct sections *sections)
 	if (sections->indexed)
 		return;
 	sections->indexed = true;
+	if (sections->sparse) {
+		sparse_index(sections);
+		return;
+	}
 	while (reader_more(&r)) {
 		struct reader unit = r;
 		uint64_t off = reader_offset(&r), end;
 		uint8_t offset_size;
 
 		if (!unit_length_read(&unit, &offset_size)) {
-			dwarf_note(sections->dwarf, "%s: damaged unit at 0x%llx",
-				   sections->elf->name, (unsigned long long)off);
+			note_damaged_unit(sections, off);
 			break;
 		}
 		end = (uint64_t)(unit.end - unit.begin);

@@ -695,9 +695,10 @@ static struct sheets sheets_begin(struct arena *arena, const struct program_shap
 	return sheets;
 }
 
-static struct bytes file_make(struct arena *arena, const struct sheets *s, const char *suffix,
-			      const struct image_section *extra)
+static struct bytes file_make(const struct builder *b, const struct sheets *s,
+			      const char *suffix, const struct image_section *extra)
 {
+	struct arena *arena = &b->program->arena;
 	const struct {
 		const char *name;
 		const struct writer *w;
@@ -712,11 +713,15 @@ static struct bytes file_make(struct arena *arena, const struct sheets *s, const
 	struct image image = {.sections = sections};
 
 	sections[image.section_count++] = image_code(".text", CODE, CODE_SIZE);
-	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-		if (parts[i].w->out.count)
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+		const char *name = arena_printf(arena, "%s%s", parts[i].name, suffix);
+		struct bytes contents = writer_bytes(parts[i].w);
+
+		if (contents.len)
 			sections[image.section_count++] =
-				image_plain(arena_printf(arena, "%s%s", parts[i].name, suffix),
-					    writer_bytes(parts[i].w));
+				has(b, PACKED) ? image_packed(arena, name, contents)
+					       : image_plain(name, contents);
+	}
 	if (extra)
 		sections[image.section_count++] = *extra;
 	return image_make(arena, &image);
@@ -783,7 +788,7 @@ static void package_make(struct builder *b)
 	package_shift(arena, &b->split.str_offsets);
 	package_shift(arena, &b->split.rnglists);
 	index = image_plain(".debug_cu_index", package_index(b));
-	b->program->package = file_make(arena, &b->split, ".dwo", &index);
+	b->program->package = file_make(b, &b->split, ".dwo", &index);
 }
 
 void program_make(struct program *program, const struct program_shape *shape)
@@ -814,14 +819,13 @@ void program_make(struct program *program, const struct program_shape *shape)
 	code_unit(b);
 	if (has(b, ARANGES))
 		aranges_make(b, code_off);
-	program->main =
-		file_make(&program->arena, &b->main, "", has(b, ALTERNATE) ? &link : NULL);
+	program->main = file_make(b, &b->main, "", has(b, ALTERNATE) ? &link : NULL);
 	if (has(b, PACKAGE))
 		package_make(b);
 	else if (has(b, SPLIT))
-		program->split = file_make(&program->arena, &b->split, ".dwo", NULL);
+		program->split = file_make(b, &b->split, ".dwo", NULL);
 	if (has(b, ALTERNATE))
-		program->alternate = file_make(&program->arena, &b->alternate, "", NULL);
+		program->alternate = file_make(b, &b->alternate, "", NULL);
 }
 
 static struct elf *companion_open(struct program *program, struct elf *elf, struct bytes image)

@@ -32,6 +32,7 @@ enum {
 	DIES_IN_TYPE = 1 << 12, /* outer stands below a structure type */
 	HIGH_ADDRESS = 1 << 13, /* high_pc is an address, not a length */
 	DECOYS = 1 << 14,       /* dead copies of everything at tombstones */
+	PACKED = 1 << 15,       /* all sections are compressed */
 };
 
 struct program_shape {

@@ -174,6 +174,53 @@ struct image_section image_plain(const char *name, struct bytes contents)
 	return (struct image_section){.name = name, .type = SHT_PROGBITS, .contents = contents};
 }
 
+static uint32_t adler32(struct bytes data)
+{
+	uint32_t a = 1, b = 0;
+
+	for (size_t i = 0; i < data.len; i++) {
+		a = (a + data.at[i]) % 65521;
+		b = (b + a) % 65521;
+	}
+	return b << 16 | a;
+}
+
+struct image_section image_packed(struct arena *arena, const char *name, struct bytes contents)
+{
+	enum { BLOCK = 1000, BLOCK_HEAD = 5 };
+	Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB,
+			     .ch_size = contents.len,
+			     .ch_addralign = 1};
+	size_t blocks = contents.len / BLOCK + 1;
+	uint32_t checksum = __builtin_bswap32(adler32(contents));
+	uint8_t *begin =
+		arena_alloc(arena, sizeof header + 2 + blocks * BLOCK_HEAD + contents.len + 4,
+			    1);
+	uint8_t *to = begin;
+
+	memcpy(to, &header, sizeof header);
+	memcpy(to + sizeof header, "\x78\x01", 2);
+	to += sizeof header + 2;
+	for (size_t i = 0; i < blocks; i++) {
+		uint16_t len = i + 1 < blocks ? BLOCK : (uint16_t)(contents.len % BLOCK);
+		uint16_t complement = (uint16_t)~len;
+
+		*to = i + 1 == blocks;
+		memcpy(to + 1, &len, 2);
+		memcpy(to + 3, &complement, 2);
+		if (len)
+			memcpy(to + BLOCK_HEAD, contents.at + i * BLOCK, len);
+		to += BLOCK_HEAD + len;
+	}
+	memcpy(to, &checksum, 4);
+	return (struct image_section){
+		.name = name,
+		.type = SHT_PROGBITS,
+		.flags = SHF_COMPRESSED,
+		.contents = {begin, (size_t)(to + 4 - begin)},
+	};
+}
+
 struct image_section image_code(const char *name, uint64_t ea, uint64_t size)
 {
 	return (struct image_section){.name = name,

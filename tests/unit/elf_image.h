@@ -41,6 +41,8 @@ struct bytes image_make(struct arena *arena, const struct image *image);
 
 /* A section with these contents that is not loaded. */
 struct image_section image_plain(const char *name, struct bytes contents);
+/* The same, stored as SHF_COMPRESSED says: a zlib stream of blocks that are not compressed. */
+struct image_section image_packed(struct arena *arena, const char *name, struct bytes contents);
 /* A section of code without contents. */
 struct image_section image_code(const char *name, uint64_t ea, uint64_t size);
 

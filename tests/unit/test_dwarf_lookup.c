@@ -62,21 +62,37 @@ static const struct program_shape shapes[] = {
 
 #define SHAPE_COUNT (sizeof shapes / sizeof shapes[0])
 
+static void check_encoding(const struct program_shape *shape)
+{
+	struct program program = {0};
+	const char *wrong;
+
+	program_make(&program, shape);
+	program_open(&program);
+	wrong = program_check(&program);
+	if (wrong)
+		fail_msg("%s: %s", shape->name, wrong);
+	if (dwarf_problem(program.dwarf))
+		fail_msg("%s: %s", shape->name, dwarf_problem(program.dwarf));
+	program_free(&program);
+}
+
+static struct program_shape packed(const struct program_shape *shape)
+{
+	struct program_shape packed = *shape;
+
+	packed.flags |= PACKED;
+	return packed;
+}
+
 static void check_encodings(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
-		struct program program = {0};
-		const char *wrong;
+		struct program_shape compressed = packed(&shapes[i]);
 
-		program_make(&program, &shapes[i]);
-		program_open(&program);
-		wrong = program_check(&program);
-		if (wrong)
-			fail_msg("%s: %s", shapes[i].name, wrong);
-		if (dwarf_problem(program.dwarf))
-			fail_msg("%s: %s", shapes[i].name, dwarf_problem(program.dwarf));
-		program_free(&program);
+		check_encoding(&shapes[i]);
+		check_encoding(&compressed);
 	}
 }
 
@@ -271,9 +287,10 @@ static void check_each_byte_changed(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SHAPE_COUNT; i += SHAPE_STEP) {
+		struct program_shape shape = i % 2 ? packed(&shapes[i]) : shapes[i];
 		struct program program = {0};
 
-		program_make(&program, &shapes[i]);
+		program_make(&program, &shape);
 		for (size_t at = 64 + i % 2; at < program.main.len; at += 2)
 			hurt(&program, at, changed(program.main.at[at], at / 2),
 			     program.main.len);
