@@ -26,7 +26,9 @@ struct module_symbols {
 	struct elf *debug;     /* separate debug file; or NULL */
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
 	struct dwarf *dwarf;   /* or NULL */
-	struct symtab *symtab;
+	struct symtab_sources tables;
+	struct symtab *symtab; /* for the addresses of the first batch; then for all */
+	bool symtab_is_for_all;
 	struct gopclntab *go; /* or NULL */
 	struct debugfiles files;
 	struct dwarf_companions companions;
@@ -87,13 +89,11 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
 	m->go = gopclntab_open(arena, module->elf);
-	m->symtab =
-		symtab_new(arena, &(struct symtab_sources){
-					  .module = module->elf,
-					  .embedded = debugfile_embedded(module->elf,
-									 &m->embedded_problem),
-					  .debug = m->debug,
-				  });
+	m->tables = (struct symtab_sources){
+		.module = module->elf,
+		.embedded = debugfile_embedded(module->elf, &m->embedded_problem),
+		.debug = m->debug,
+	};
 }
 
 static struct module_symbols *symbols_of(struct symbolizer *s, struct module *module)
@@ -297,6 +297,27 @@ static struct symbol_answer **sorted(struct arena *scratch, struct symbol_answer
 	return order;
 }
 
+/* Most modules are asked once, and a table for those addresses is made ten times as fast. */
+static void symtab_prepare(struct symbolizer *s, struct module_symbols *m,
+			   const struct dwarf_answer *unique, size_t count)
+{
+	struct arena scratch = {0};
+	struct symtab_asked asked = {NULL, 0};
+	uint64_t *at;
+
+	if (m->symtab_is_for_all)
+		return;
+	m->symtab_is_for_all = m->symtab != NULL;
+	if (!m->symtab) {
+		at = arena_array(&scratch, uint64_t, count);
+		for (size_t i = 0; i < count; i++)
+			at[i] = unique[i].ea;
+		asked = (struct symtab_asked){at, count};
+	}
+	m->symtab = symtab_new(s->arena, &m->tables, &asked);
+	arena_free(&scratch);
+}
+
 void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer *answers,
 	       size_t count)
 {
@@ -309,6 +330,8 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || order[i]->ea != order[i - 1]->ea)
 			unique[unique_count++].ea = order[i]->ea;
+	if (m)
+		symtab_prepare(s, m, unique, unique_count);
 	if (m && m->dwarf)
 		dwarf_lookup(m->dwarf, unique, unique_count);
 	for (size_t i = 0, u = 0; m && i < count; i++) {

@@ -61,8 +61,9 @@ static const char *name_of(const struct symtab *t, const struct candidate *c)
 /* ---- Collecting ---- */
 
 struct collector {
-	struct candidate *found;
-	size_t count;
+	struct arena *arena;
+	VEC(struct candidate) found;
+	uint32_t order;        /* how many were looked at */
 	const struct elf *elf; /* the one being read, and which table of it */
 	enum table table;
 	struct bytes strings;
@@ -124,38 +125,43 @@ static uint8_t bind_rank(uint8_t bind)
 	}
 }
 
-static void collect(struct collector *c, const struct elf_symbol *symbol)
+/* Whether it may name anything; sets where it ends at the latest. */
+static bool is_candidate(struct collector *c, const struct elf_symbol *symbol, uint64_t *end)
 {
-	uint64_t end = 0;
-	bool executable = false, function = symbol->type == STT_FUNC;
+	bool executable = false;
 
 	if (symbol->type == STT_FILE) {
 		file_seen(c, symbol);
-		return;
+		return false;
 	}
 	c->symbol_seen = true;
-	if (!function && symbol->type != STT_GNU_IFUNC && symbol->type != STT_NOTYPE)
-		return;
+	if (symbol->type != STT_FUNC && symbol->type != STT_GNU_IFUNC &&
+	    symbol->type != STT_NOTYPE)
+		return false;
 	if (symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||
-	    symbol->section == SHN_COMMON || !place_of(c->elf, symbol, &end, &executable) ||
+	    symbol->section == SHN_COMMON || !place_of(c->elf, symbol, end, &executable) ||
 	    !executable || !name_is_good(c, symbol))
-		return;
+		return false;
 	/* No symbol reaches beyond its section: a size that says so is wrong. */
-	if (symbol->size && symbol->size < end - symbol->ea)
-		end = symbol->ea + symbol->size;
-	c->found[c->count] = (struct candidate){
+	if (symbol->size && symbol->size < *end - symbol->ea)
+		*end = symbol->ea + symbol->size;
+	return true;
+}
+
+static void collect(struct collector *c, const struct elf_symbol *symbol, uint64_t end)
+{
+	*vec_push(c->arena, &c->found) = (struct candidate){
 		.ea = symbol->ea,
 		.end = end,
 		.name_off = symbol->name_off,
 		.file_off = symbol->bind == STB_LOCAL || !c->file_behind_symbol ? c->file_off
 										: NO_FILE,
-		.order = (uint32_t)c->count,
+		.order = c->order,
 		.table = (uint8_t)c->table,
 		.bind = bind_rank(symbol->bind),
-		.is_function = function && symbol->size,
+		.is_function = symbol->type == STT_FUNC && symbol->size,
 		.sized = symbol->size != 0,
 	};
-	c->count++;
 }
 
 /* The four walks; an absent file gives one that is over at once. */
@@ -181,26 +187,101 @@ static struct walks walks_begin(const struct symtab_sources *sources)
 	return w;
 }
 
-/* All candidates, in memory of `scratch`. There are at most as many as symbols. */
-static struct collector collect_all(struct symtab *t, struct arena *scratch, struct walks *w)
+/* ---- Which of them are needed ---- */
+
+/* For some addresses only few symbols matter, and these can be told in one pass without any order:
+ * the sized ones that cover an address, and those that begin nearest before it. The latter also are
+ * what ends all that have no size and begin still earlier. What begins where one of these does is
+ * needed too, for it may have the better name. */
+struct needs {
+	struct arena *arena;
+	const uint64_t *asked; /* ascending; NULL: every address there is */
+	size_t count;
+	uint64_t *nearest; /* to asked[i]: the last that begins in (asked[i - 1], asked[i]] */
+	bool *has_nearest;
+	VEC(uint64_t) starts; /* ascending, once known */
+};
+
+static void need(struct needs *n, const struct elf_symbol *symbol, uint64_t end)
 {
-	struct collector c = {0};
+	size_t i = FIRST_INDEX(n->count, k, n->asked[k] >= symbol->ea);
+
+	if (i == n->count)
+		return;
+	if (symbol->size && n->asked[i] < end)
+		*vec_push(n->arena, &n->starts) = symbol->ea;
+	if (!n->has_nearest[i] || n->nearest[i] < symbol->ea)
+		n->nearest[i] = symbol->ea;
+	n->has_nearest[i] = true;
+}
+
+static int compare_ea(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void needs_sort(struct needs *n)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (n->has_nearest[i])
+			*vec_push(n->arena, &n->starts) = n->nearest[i];
+	if (n->starts.count)
+		qsort(n->starts.at, n->starts.count, sizeof n->starts.at[0], compare_ea);
+}
+
+static bool is_needed(const struct needs *n, uint64_t ea)
+{
+	size_t i = FIRST_INDEX(n->starts.count, k, n->starts.at[k] >= ea);
+
+	return !n->asked || (i < n->starts.count && n->starts.at[i] == ea);
+}
+
+/* One pass over all tables: to learn which candidates are needed, or to collect them. */
+static void pass(struct collector *c, struct walks w, struct needs *n, bool collecting)
+{
 	struct elf_symbol symbol;
-	size_t limit = 0;
+	uint64_t end;
+
+	c->order = 0;
+	for (int i = 0; i < TABLES; i++) {
+		c->elf = w.elf[i];
+		c->table = (enum table)i;
+		c->strings = w.symbols[i].strings;
+		c->file_off = NO_FILE;
+		c->symbol_seen = c->file_behind_symbol = false;
+		while (c->order < UINT32_MAX &&
+		       elf_symbols_next_unnamed(&w.symbols[i], &symbol)) {
+			if (!is_candidate(c, &symbol, &end))
+				continue;
+			c->order++;
+			if (!collecting)
+				need(n, &symbol, end);
+			else if (is_needed(n, symbol.ea))
+				collect(c, &symbol, end);
+		}
+	}
+}
+
+/* The candidates, in memory of `scratch`. */
+static struct collector collect_all(struct symtab *t, struct arena *scratch,
+				    const struct symtab_sources *sources,
+				    const struct symtab_asked *asked)
+{
+	struct collector c = {.arena = scratch};
+	struct walks walks = walks_begin(sources);
+	struct needs needs = {.arena = scratch, .asked = asked->at, .count = asked->count};
 
 	for (int i = 0; i < TABLES; i++)
-		limit += reader_left(&w->symbols[i].entries) / sizeof(Elf64_Sym);
-	c.found = arena_array(scratch, struct candidate, limit);
-	for (int i = 0; i < TABLES; i++) {
-		c.elf = w->elf[i];
-		c.table = (enum table)i;
-		c.strings = t->strings[i] = w->symbols[i].strings;
-		c.file_off = NO_FILE;
-		c.symbol_seen = c.file_behind_symbol = false;
-		while (c.count < UINT32_MAX &&
-		       elf_symbols_next_unnamed(&w->symbols[i], &symbol))
-			collect(&c, &symbol);
+		t->strings[i] = walks.symbols[i].strings;
+	if (needs.asked) {
+		needs.nearest = arena_array(scratch, uint64_t, needs.count);
+		needs.has_nearest = arena_array(scratch, bool, needs.count);
+		pass(&c, walks, &needs, false);
+		needs_sort(&needs);
 	}
+	pass(&c, walks, &needs, true);
 	return c;
 }
 
@@ -362,24 +443,24 @@ static void spans_make(struct symtab *t, struct arena *scratch, bool functions,
 	sweep_to(&s, UINT64_MAX);
 }
 
-struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources)
+struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources,
+			  const struct symtab_asked *asked)
 {
 	struct symtab *t = arena_new(arena, struct symtab);
 	struct function_starts starts = {0};
 	struct arena scratch = {0};
-	struct walks walks = walks_begin(sources);
-	struct collector c = collect_all(t, &scratch, &walks);
+	struct collector c = collect_all(t, &scratch, sources, asked);
 
 	if (sources->module)
 		starts = function_starts(sources->module);
 	t->arena = arena;
-	t->count = c.count;
+	t->count = c.found.count;
 	t->candidates = arena_array(arena, struct candidate, t->count);
-	sort_by_address(&scratch, &c.found, c.count);
-	sort_runs(t, c.found, c.count);
-	bound_unsized(c.found, c.count, &starts);
-	if (c.count)
-		memcpy(t->candidates, c.found, c.count * sizeof *c.found);
+	sort_by_address(&scratch, &c.found.at, t->count);
+	sort_runs(t, c.found.at, t->count);
+	bound_unsized(c.found.at, t->count, &starts);
+	if (t->count)
+		memcpy(t->candidates, c.found.at, t->count * sizeof *c.found.at);
 	spans_make(t, &scratch, true, &t->functions);
 	spans_make(t, &scratch, false, &t->others);
 	arena_free(&scratch);

@@ -46,8 +46,16 @@ struct symtab_sources {
 	struct elf *debug;    /* separate debug file: .symtab */
 };
 
-/* O(n log n) in the number of function symbols. Never NULL; may be empty. */
-struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources);
+/* What a table will be asked for, in ascending order; NULL: anything. */
+struct symtab_asked {
+	const uint64_t *at;
+	size_t count;
+};
+
+/* O(n log n) in the number n of function symbols; O(n log k) for k addresses that will be asked for.
+ * Never NULL; may be empty. */
+struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sources,
+			  const struct symtab_asked *asked);
 
 /* The symbol that names `ea`. O(log n). */
 bool symtab_find(struct symtab *symtab, uint64_t ea, struct symtab_symbol *out);

@@ -33,6 +33,8 @@ static const struct image_section sections[] = {
 };
 /* clang-format on */
 
+static const struct symtab_asked anything = {NULL, 0};
+
 static struct elf *open_image(struct arena *arena, struct image image)
 {
 	struct elf *elf = arena_new(arena, struct elf);
@@ -51,7 +53,7 @@ static struct symtab *table_of(struct arena *arena, const struct image_symbol *s
 	struct elf *elf =
 		open_image(arena, (struct image){.symbols = symbols, .symbol_count = count});
 
-	return symtab_new(arena, &(struct symtab_sources){.module = elf});
+	return symtab_new(arena, &(struct symtab_sources){.module = elf}, &anything);
 }
 
 static const char *name_at(struct symtab *table, uint64_t ea)
@@ -227,7 +229,7 @@ static void test_all_tables_are_read(void **state)
 		.debug =
 			open_image(&arena, (struct image){.symbols = debug, .symbol_count = 2}),
 	};
-	struct symtab *table = symtab_new(&arena, &sources);
+	struct symtab *table = symtab_new(&arena, &sources, &anything);
 
 	(void)state;
 	assert_string_equal(name_at(table, 0x1100), "better");
@@ -239,7 +241,7 @@ static void test_all_tables_are_read(void **state)
 static void test_nothing_at_all(void **state)
 {
 	struct arena arena = {0};
-	struct symtab *table = symtab_new(&arena, &(struct symtab_sources){0});
+	struct symtab *table = symtab_new(&arena, &(struct symtab_sources){0}, &anything);
 
 	(void)state;
 	assert_string_equal(name_at(table, 0), "(none)");
@@ -267,7 +269,8 @@ static const char *label_at(struct arena *arena, struct bytes hdr, uint64_t ea)
 	struct elf *elf = open_image(arena, (struct image){.symbols = symbols,
 							   .symbol_count = 1,
 							   .eh_frame_hdr = hdr});
-	struct symtab *table = symtab_new(arena, &(struct symtab_sources){.module = elf});
+	struct symtab *table =
+		symtab_new(arena, &(struct symtab_sources){.module = elf}, &anything);
 
 	return name_at(table, ea);
 }
@@ -378,10 +381,24 @@ static uint32_t dice(uint32_t *seed, uint32_t sides)
 	return (*seed >> 16) % sides;
 }
 
-static void test_against_the_slow_way(void **state)
+static void symbols_throw(struct arena *arena, struct image_symbol *symbols, size_t count,
+			  uint32_t *seed)
 {
 	static const uint8_t binds[] = {G, W, L}, types[] = {STT_FUNC, STT_FUNC, STT_NOTYPE};
 
+	for (size_t i = 0; i < count; i++)
+		symbols[i] = (struct image_symbol){
+			.name = arena_printf(arena, "s%zu", i),
+			.ea = 0x1000 + dice(seed, 64) * 4,
+			.size = dice(seed, 4) ? dice(seed, 64) : 0,
+			.type = types[dice(seed, 3)],
+			.bind = binds[dice(seed, 3)],
+			.section = 1,
+		};
+}
+
+static void test_against_the_slow_way(void **state)
+{
 	(void)state;
 	for (uint32_t round = 0; round < 300; round++) {
 		struct arena arena = {0};
@@ -390,21 +407,65 @@ static void test_against_the_slow_way(void **state)
 		uint32_t seed = round;
 		struct symtab *table;
 
-		for (size_t i = 0; i < count; i++)
-			symbols[i] = (struct image_symbol){
-				.name = arena_printf(&arena, "s%zu", i),
-				.ea = 0x1000 + dice(&seed, 64) * 4,
-				.size = dice(&seed, 4) ? dice(&seed, 64) : 0,
-				.type = types[dice(&seed, 3)],
-				.bind = binds[dice(&seed, 3)],
-				.section = 1,
-			};
+		symbols_throw(&arena, symbols, count, &seed);
 		table = table_of(&arena, symbols, count);
 		for (uint64_t ea = 0xff0; ea < 0x1200; ea++)
 			if (strcmp(name_at(table, ea), slow_name_at(symbols, count, ea)) != 0)
 				fail_msg("round %u, 0x%llx: %s, not %s", round,
 					 (unsigned long long)ea, name_at(table, ea),
 					 slow_name_at(symbols, count, ea));
+		arena_free(&arena);
+	}
+}
+
+static void same_names(struct symtab *some, struct symtab *all, uint64_t ea)
+{
+	for (unsigned i = 0; i < 24; i++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "s%u", i);
+		assert_int_equal(symtab_has(some, ea, name), symtab_has(all, ea, name));
+	}
+}
+
+static void same_answers(struct symtab *some, struct symtab *all, uint64_t ea)
+{
+	struct symtab_symbol a, b;
+
+	assert_string_equal(name_at(some, ea), name_at(all, ea));
+	if (symtab_find(all, ea, &a))
+		same_names(some, all, a.ea);
+	assert_int_equal(symtab_nearest(some, ea, 0x1000, &a),
+			 symtab_nearest(all, ea, 0x1000, &b));
+	if (!symtab_nearest(all, ea, 0x1000, &b))
+		return;
+	assert_string_equal(a.name, b.name);
+	same_names(some, all, b.ea);
+}
+
+/* A table for some addresses says of them what the table of all says. */
+static void test_a_table_for_some_addresses(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 1000; round++) {
+		struct arena arena = {0};
+		struct image_symbol symbols[24];
+		size_t count = 1 + round % COUNT(symbols);
+		uint32_t seed = round;
+		uint64_t at[4], ea = 0xff0;
+		struct symtab_asked asked = {at, 1 + round % 4};
+		struct symtab *all, *some;
+		struct elf *elf;
+
+		symbols_throw(&arena, symbols, count, &seed);
+		for (size_t i = 0; i < 4; i++)
+			at[i] = ea += dice(&seed, 0x80);
+		elf = open_image(&arena,
+				 (struct image){.symbols = symbols, .symbol_count = count});
+		all = symtab_new(&arena, &(struct symtab_sources){.module = elf}, &anything);
+		some = symtab_new(&arena, &(struct symtab_sources){.module = elf}, &asked);
+		for (size_t i = 0; i < asked.count; i++)
+			same_answers(some, all, at[i]);
 		arena_free(&arena);
 	}
 }
@@ -465,7 +526,8 @@ static void test_long_strange_names(void **state)
 		       &name_off, sizeof name_off);
 	}
 	begin = clock();
-	assert_true(symtab_find(symtab_new(&arena, &(struct symtab_sources){.module = elf}),
+	assert_true(symtab_find(symtab_new(&arena, &(struct symtab_sources){.module = elf},
+					   &anything),
 				0x1000, &found));
 	assert_int_equal(found.name[0], '_');
 	assert_true(clock() - begin < CLOCKS_PER_SEC);
@@ -482,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_known_functions_end_a_label),
 		cmocka_unit_test(test_damaged_eh_frame_hdr),
 		cmocka_unit_test(test_against_the_slow_way),
+		cmocka_unit_test(test_a_table_for_some_addresses),
 		cmocka_unit_test(test_hostile_tables),
 		cmocka_unit_test(test_long_strange_names),
 	};
