@@ -38,7 +38,7 @@ say  = @printf '  %-10s %s\n' '$(1)' '$(2)'
 # undefined-behaviour sanitizers. clang is compiled for its warnings.
 
 RELEASED := amd64 arm64
-FLAVOURS := $(RELEASED) san clang
+FLAVOURS := $(RELEASED) san clang fuzz
 
 ARCH_amd64 := x86_64
 ARCH_arm64 := aarch64
@@ -68,6 +68,15 @@ SETUP_clang    := san lint
 PROGRAM_clang  := stacker
 CFLAGS_clang   := -O1 -Wno-unknown-warning-option -isystem /usr/include/libiberty
 LDFLAGS_clang  :=
+
+# libFuzzer's, see mk/fuzz.mk.
+CC_fuzz       := clang
+BINUTILS_fuzz :=
+SETUP_fuzz    := san lint
+PROGRAM_fuzz  := stacker
+CFLAGS_fuzz   := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link \
+		-fno-sanitize-recover=undefined -Wno-unknown-warning-option -isystem /usr/include/libiberty
+LDFLAGS_fuzz  :=
 
 CPPFLAGS := -Isrc -D_GNU_SOURCE -DSTACKER_VERSION='"$(VERSION)"'
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -184,10 +193,11 @@ test:
 	+@$(MAKE) --no-print-directory check
 	+@$(MAKE) --no-print-directory unit
 	+@$(MAKE) --no-print-directory unit-arm64
+	+@$(MAKE) --no-print-directory fuzz-short
 	+@$(MAKE) --no-print-directory pytest
 	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
 
-include $(wildcard mk/arm64.mk mk/oracle.mk mk/torture.mk)
+include $(wildcard mk/arm64.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)
 
 lint: | setup-lint
 	+@scripts/lint
@@ -237,6 +247,7 @@ help:
 	'make test         all tests' \
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
+	'make fuzz         libFuzzer on every parser, FUZZ_SECONDS=60 each (fuzz-short: some runs)' \
 	'make torture      storms of signals, stops, threads, execs and kills, long (TORTURE=8)' \
 	'make oracle-rows|oracle-lengths|oracle-symbols|oracle-live' \
 	'                  comparisons with other readers and tracers, in their long form (mk/oracle.mk)' \

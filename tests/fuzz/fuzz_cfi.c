@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "fuzz.h"
 #include "unwind/cfi.h"
 #include "unwind/unwind.h"
 
@@ -15,8 +16,6 @@
 #define CFI_EA UINT64_C(0x3000)
 #define HDR_EA UINT64_C(0x2000)
 #define STACK UINT64_C(0x7ffe00000000)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A module of three segments and the sections the choice says. */
 struct setting {

@@ -1,0 +1,30 @@
+/* Fuzzing of compressed contents: the first byte chooses the form. */
+#include "elf/compress.h"
+#include "fuzz.h"
+
+static volatile uint8_t sum;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct arena arena;
+	struct bytes in = bytes_from((struct bytes){data, size}, 1), out = {NULL, 0};
+	bool ok = false;
+
+	if (size < 1)
+		return 0;
+	decompress_allow(UINT64_C(64) << 20);
+	switch (data[0] % 3) {
+	case 0:
+		ok = decompress_section(&arena, in, &out, NULL);
+		break;
+	case 1:
+		ok = decompress_zdebug(&arena, in, &out, NULL);
+		break;
+	default:
+		ok = decompress_xz(&arena, in, &out, NULL);
+	}
+	for (size_t i = 0; ok && i < out.len; i += 4096)
+		sum = (uint8_t)(sum + out.at[i]);
+	arena_reset(&arena);
+	return 0;
+}
