@@ -197,7 +197,7 @@ test:
 	+@$(MAKE) --no-print-directory pytest
 	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
 
-include $(wildcard mk/arm64.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)
+include $(wildcard mk/arm64.mk mk/bench.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)
 
 lint: | setup-lint
 	+@scripts/lint
@@ -251,6 +251,7 @@ help:
 	'make torture      storms of signals, stops, threads, execs and kills, long (TORTURE=8)' \
 	'make oracle-rows|oracle-lengths|oracle-symbols|oracle-live' \
 	'                  comparisons with other readers and tracers, in their long form (mk/oracle.mk)' \
+	'make bench-symbols  stacker addr2line beside its peers, on large debug files (RUNS=5)' \
 	'make lint         warnings of two compilers, formatting, clang-tidy, layers, scripts' \
 	'make format       clang-format on all C sources' \
 	'make san          $(BUILD)/san/stacker: native, with the address and undefined sanitizers' \

@@ -72,11 +72,15 @@ static void hits_keep_with_row(struct hits *hits)
 	hits->count = kept;
 }
 
+/* What reading a unit makes resident at least: where the page cache has large folios, one of them. */
+#define UNIT_TOUCH ((uint64_t)2 << 20)
+
 static void unit_done(struct dwarf *dwarf, struct unit *unit)
 {
 	struct sections *sections = unit->sections;
+	uint64_t size = unit->end - unit->off;
 
-	sections_touched(sections, unit->end - unit->off);
+	sections_touched(sections, size < UNIT_TOUCH ? UNIT_TOUCH : size);
 	abbrev_cache_trim(&sections->abbrevs);
 	if (sections->alternate)
 		abbrev_cache_trim(&sections->alternate->abbrevs);
