@@ -126,15 +126,11 @@ static uint8_t bind_rank(uint8_t bind)
 }
 
 /* Whether it may name anything; sets where it ends at the latest. */
-static bool is_candidate(struct collector *c, const struct elf_symbol *symbol, uint64_t *end)
+static bool is_candidate(const struct collector *c, const struct elf_symbol *symbol,
+			 uint64_t *end)
 {
 	bool executable = false;
 
-	if (symbol->type == STT_FILE) {
-		file_seen(c, symbol);
-		return false;
-	}
-	c->symbol_seen = true;
 	if (symbol->type != STT_FUNC && symbol->type != STT_GNU_IFUNC &&
 	    symbol->type != STT_NOTYPE)
 		return false;
@@ -202,12 +198,19 @@ struct needs {
 	VEC(uint64_t) starts; /* ascending, once known */
 };
 
+/* Asked of every symbol, so before anything that takes longer: may it be needed? */
+static bool may_be_needed(const struct needs *n, const struct elf_symbol *symbol)
+{
+	size_t i = FIRST_INDEX(n->count, k, n->asked[k] >= symbol->ea);
+
+	return i < n->count && (n->asked[i] - symbol->ea < symbol->size || !n->has_nearest[i] ||
+				n->nearest[i] < symbol->ea);
+}
+
 static void need(struct needs *n, const struct elf_symbol *symbol, uint64_t end)
 {
 	size_t i = FIRST_INDEX(n->count, k, n->asked[k] >= symbol->ea);
 
-	if (i == n->count)
-		return;
 	if (symbol->size && n->asked[i] < end)
 		*vec_push(n->arena, &n->starts) = symbol->ea;
 	if (!n->has_nearest[i] || n->nearest[i] < symbol->ea)
@@ -238,11 +241,30 @@ static bool is_needed(const struct needs *n, uint64_t ea)
 	return !n->asked || (i < n->starts.count && n->starts.at[i] == ea);
 }
 
+static void look_at(struct collector *c, struct needs *n, const struct elf_symbol *symbol,
+		    bool collecting)
+{
+	uint64_t end;
+
+	c->order++;
+	if (symbol->type == STT_FILE) {
+		file_seen(c, symbol);
+		return;
+	}
+	c->symbol_seen = true;
+	if (!(collecting ? is_needed(n, symbol->ea) : may_be_needed(n, symbol)) ||
+	    !is_candidate(c, symbol, &end))
+		return;
+	if (collecting)
+		collect(c, symbol, end);
+	else
+		need(n, symbol, end);
+}
+
 /* One pass over all tables: to learn which candidates are needed, or to collect them. */
 static void pass(struct collector *c, struct walks w, struct needs *n, bool collecting)
 {
 	struct elf_symbol symbol;
-	uint64_t end;
 
 	c->order = 0;
 	for (int i = 0; i < TABLES; i++) {
@@ -252,15 +274,8 @@ static void pass(struct collector *c, struct walks w, struct needs *n, bool coll
 		c->file_off = NO_FILE;
 		c->symbol_seen = c->file_behind_symbol = false;
 		while (c->order < UINT32_MAX &&
-		       elf_symbols_next_unnamed(&w.symbols[i], &symbol)) {
-			if (!is_candidate(c, &symbol, &end))
-				continue;
-			c->order++;
-			if (!collecting)
-				need(n, &symbol, end);
-			else if (is_needed(n, symbol.ea))
-				collect(c, &symbol, end);
-		}
+		       elf_symbols_next_unnamed(&w.symbols[i], &symbol))
+			look_at(c, n, &symbol, collecting);
 	}
 }
 

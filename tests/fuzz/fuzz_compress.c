@@ -8,6 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct arena arena;
 	struct bytes in = bytes_from((struct bytes){data, size}, 1), out = {NULL, 0};
+	struct packed packed;
 	bool ok = false;
 
 	if (size < 1)
@@ -15,10 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	decompress_allow(UINT64_C(64) << 20);
 	switch (data[0] % 3) {
 	case 0:
-		ok = decompress_section(&arena, in, &out, NULL);
+		ok = packed_section(in, &packed, NULL) &&
+		     packed_load(&arena, &packed, &out, NULL);
 		break;
 	case 1:
-		ok = decompress_zdebug(&arena, in, &out, NULL);
+		ok = packed_zdebug(in, &packed, NULL) &&
+		     packed_load(&arena, &packed, &out, NULL);
 		break;
 	default:
 		ok = decompress_xz(&arena, in, &out, NULL);
