@@ -85,7 +85,8 @@ CFLAGS   := -std=gnu17 -g $(WARNINGS) -ffile-prefix-map=$(CURDIR)=.
 LDLIBS   := -ljson-c -llzma -lzstd -lisal -liberty -lm
 WERROR   := $(if $(CI),-Werror)
 
-SOURCES  := $(sort $(shell find src -name '*.c'))
+# What runs in the kernel is compiled for it (mk/bpf.mk).
+SOURCES  := $(sort $(shell find src -name '*.c' ! -name '*.bpf.c'))
 CORE     := $(filter-out src/main.c,$(SOURCES))
 
 # Every tests/unit/test_*.c is a program; the other files there are linked into each of them.
@@ -101,17 +102,21 @@ all: $(RELEASED)
 
 ## Set-up
 
-.PHONY: setup setup-test setup-lint $(FLAVOURS:%=setup-%)
+.PHONY: setup setup-bpf setup-test setup-lint $(FLAVOURS:%=setup-%)
 setup:
-	@scripts/setup x86_64 aarch64
+	@scripts/setup bpf x86_64 aarch64
+setup-bpf:
+	@scripts/setup bpf
 setup-test:
-	@scripts/setup san test x86_64 aarch64
+	@scripts/setup bpf san test x86_64 aarch64
 setup-lint:
-	@scripts/setup san lint x86_64 aarch64
+	@scripts/setup bpf san lint x86_64 aarch64
 $(FLAVOURS:%=setup-%): setup-%:
 	@scripts/setup $(SETUP_$*)
 
 ## Building
+
+include mk/bpf.mk
 
 # $(1) = flavour. Two files change only when what they hold does, and then what depends on them is
 # made again: `flags` (compiler and options: everything) and `sources` (their list: what is linked).
@@ -131,6 +136,9 @@ $(BUILD)/$(1)/obj/%.o: %.c $(BUILD)/$(1)/flags | setup-$(1)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC_$(1)) $$(CPPFLAGS) $$(CFLAGS) $$(CFLAGS_$(1)) $$(EXTRA) $$(WERROR) \
 		-MMD -MP -c $$< -o $$@
+
+$(BUILD)/$(1)/obj/src/process/iterator.o: $(BPF_DIR)/$(or $(ARCH_$(1)),$(HOST_ARCH))/threads.lskel.h
+$(BUILD)/$(1)/obj/src/process/iterator.o: private EXTRA := $(call BPF_INCLUDE,$(or $(ARCH_$(1)),$(HOST_ARCH)))
 
 $(BUILD)/$(1)/$(PROGRAM_$(1)): $(SOURCES:%.c=$(BUILD)/$(1)/obj/%.o) $(BUILD)/$(1)/sources
 	$$(call say,LINK $(1),$$@)

@@ -39,6 +39,10 @@ _stacker() {
 		mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word")
 		return
 		;;
+	--method)
+		mapfile -t COMPREPLY < <(compgen -W 'auto bpf ptrace' -- "$word")
+		return
+		;;
 	--debug-dir | --sysroot)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$word")

@@ -23,6 +23,8 @@ complete -c stacker -n $live -l timeout -x -d "Milliseconds to wait for threads 
 complete -c stacker -n $live -l stack-limit -x -d "Bytes of one stack to copy"
 complete -c stacker -n $live -l stack-total -x -d "Bytes of all stacks to copy"
 complete -c stacker -n $live -l max-frames -x -d "End a stack after this many frames"
+complete -c stacker -n $live -l method -x -a "auto bpf ptrace" -d "How threads are read"
+complete -c stacker -n $live -l never-stop -d "Leave out threads that run rather than stop them"
 complete -c stacker -n $live -l no-realtime -d "Keep normal priority during the stop"
 complete -c stacker -n $live -l rolling -d "Hold one thread after the other"
 complete -c stacker -n $capture -s o -l output -r -F -d "The capture file"

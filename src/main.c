@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mapping.h"
 #include "cli/cli.h"
+#include "process/process.h"
 
 static int usage_error(const struct command *command, const struct err *e)
 {
@@ -19,9 +20,14 @@ static int usage_error(const struct command *command, const struct err *e)
 
 static int version_print(void)
 {
-	puts("stacker " STACKER_VERSION "\n"
-	     "capture: ptrace\n"
-	     "License: MIT");
+	const char *missing = process_bpf_missing();
+
+	puts("stacker " STACKER_VERSION);
+	if (missing)
+		printf("capture: ptrace (bpf is not built in, for want of %s)\n", missing);
+	else
+		puts("capture: bpf, ptrace");
+	puts("License: MIT");
 	return EXIT_COMPLETE;
 }
 

@@ -6,6 +6,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "lib"))
 
 import paths  # noqa: E402
 import pytest  # noqa: E402
+import program  # noqa: E402
 import target  # noqa: E402
 
 
@@ -31,3 +32,23 @@ def start():
     yield start_one
     for process in running:
         process.end()
+
+
+@pytest.fixture(scope="session")
+def bpf_here():
+    return program.why_no_bpf()
+
+
+@pytest.fixture
+def bpf(bpf_here):
+    """For tests of the capture without a stop: skips them where it cannot be had."""
+    if bpf_here:
+        pytest.skip(bpf_here)
+
+
+@pytest.fixture(params=["bpf", "ptrace"])
+def method(request, bpf_here):
+    """For tests that must hold for both methods: the options that choose it."""
+    if request.param == "bpf" and bpf_here:
+        pytest.skip(bpf_here)
+    return "--method", request.param

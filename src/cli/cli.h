@@ -35,9 +35,10 @@ struct options {
 	const char *input, *output, *executable, *sysroot;
 	struct text_list debug_directories;
 	const char *format; /* "text" or "json" */
+	const char *method; /* "auto", "bpf" or "ptrace" */
 	uint64_t timeout_ms, stack_limit, stack_total, max_frames;
 	bool no_registers, no_maps, quiet, verbose, no_demangle, no_realtime, rolling,
-		with_stacks;
+		never_stop, with_stacks;
 	bool any_build_id, help, version;
 	/* addr2line */
 	bool addresses, functions, inlines, demangle, pretty, basenames;

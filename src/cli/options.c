@@ -38,6 +38,8 @@ static const struct option_row rows[] = {
 	{"stack-limit", 0, NUMBER, "BYTES", FIELD(stack_limit), FOR_LIVE, "of one thread's stack to copy (default 16777216)"},
 	{"stack-total", 0, NUMBER, "BYTES", FIELD(stack_total), FOR_LIVE, "of all stacks together (default 268435456)"},
 	{"max-frames", 0, NUMBER, "N", FIELD(max_frames), FOR_LIVE, "end a stack after N frames (default: no limit)"},
+	{"method", 0, TEXT, "auto|bpf|ptrace", FIELD(method), FOR_LIVE, "how threads are read (default auto: bpf where it can be had)"},
+	{"never-stop", 0, FLAG, NULL, FIELD(never_stop), FOR_LIVE, "leave out threads that run rather than stop them"},
 	{"no-realtime", 0, FLAG, NULL, FIELD(no_realtime), FOR_LIVE, "keep normal priority during the stop"},
 	{"rolling", 0, FLAG, NULL, FIELD(rolling), FOR_LIVE, "hold one thread after the other, no common instant"},
 	{"with-stacks", 0, FLAG, NULL, FIELD(with_stacks), FOR_CAPTURE, "write the stacks' bytes too"},
@@ -202,7 +204,7 @@ bool options_parse(struct options *out, struct arena *arena, const struct comman
 	bool only_arguments = false;
 	const char *word;
 
-	*out = (struct options){.format = "text"};
+	*out = (struct options){.format = "text", .method = "auto"};
 	while ((word = word_next(&words))) {
 		if (only_arguments || word[0] != '-' || word[1] == '\0') {
 			*vec_push(arena, &arguments) = word;

@@ -52,6 +52,32 @@ static bool tids_option(struct arena *arena, const struct options *options,
 	return true;
 }
 
+/* --rolling is a way to stop, so without a word about the method it is ptrace. */
+static bool method_option(const struct options *options, struct capture_request *request,
+			  struct err *e)
+{
+	static const char *const names[] = {
+		[CAPTURE_BY_ANY] = "auto",
+		[CAPTURE_BY_BPF] = "bpf",
+		[CAPTURE_BY_PTRACE] = "ptrace",
+	};
+	size_t way = 0;
+
+	while (way < sizeof names / sizeof names[0] && strcmp(options->method, names[way]) != 0)
+		way++;
+	if (way == sizeof names / sizeof names[0])
+		return err_set(e, ERR_USAGE, "--method is auto, bpf or ptrace, not '%s'",
+			       options->method);
+	if (options->rolling && way == CAPTURE_BY_BPF)
+		return err_set(e, ERR_USAGE,
+			       "--rolling is a way to stop: not with --method bpf");
+	if (options->never_stop && (options->rolling || way == CAPTURE_BY_PTRACE))
+		return err_set(e, ERR_USAGE, "--never-stop: not with %s",
+			       options->rolling ? "--rolling" : "--method ptrace");
+	request->way = options->rolling ? CAPTURE_BY_PTRACE : (enum capture_way)way;
+	return true;
+}
+
 static bool request_make(struct arena *arena, const struct options *options,
 			 struct capture_request *request, struct err *e)
 {
@@ -59,6 +85,7 @@ static bool request_make(struct arena *arena, const struct options *options,
 		.timeout_ns = CAPTURE_TIMEOUT_NS,
 		.realtime = !options->no_realtime,
 		.rolling = options->rolling,
+		.never_stop = options->never_stop,
 		.stack_limit = CAPTURE_STACK_LIMIT,
 		.stack_total = CAPTURE_STACK_TOTAL,
 	};
@@ -73,7 +100,8 @@ static bool request_make(struct arena *arena, const struct options *options,
 		request->stack_total = options->stack_total;
 	else if (request->stack_total < request->stack_limit)
 		request->stack_total = request->stack_limit;
-	return pid_option(options, &request->pid, e) && tids_option(arena, options, request, e);
+	return method_option(options, request, e) && pid_option(options, &request->pid, e) &&
+	       tids_option(arena, options, request, e);
 }
 
 static struct elf *find_debug_file(void *context, struct module *module)

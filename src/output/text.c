@@ -104,6 +104,22 @@ static void put_holds(struct sink *sink, const struct capture_facts *facts)
 	sink_text(sink, " (longest)\n");
 }
 
+/* What a method does that does not stop all threads, and whether the stacks belong together. */
+static void put_untouched(struct sink *sink, const struct capture_facts *facts)
+{
+	if (facts->threads_untouched) {
+		sink_text(sink, "Threads read without a stop: ");
+		sink_decimal(sink, facts->threads_untouched);
+		sink_text(sink, ", stopped: ");
+		sink_decimal(sink, facts->threads_stopped);
+		sink_char(sink, '\n');
+	}
+	if (facts->threads_found > 1 && facts->instant != INSTANT_UNKNOWN)
+		sink_text(sink, facts->instant == INSTANT_ONE
+					? "All stacks are of one instant: yes\n"
+					: "All stacks are of one instant: no\n");
+}
+
 static void put_restarted(struct sink *sink, const struct capture_facts *facts)
 {
 	if (!facts->calls_restarted)
@@ -195,6 +211,7 @@ void report_print_head(FILE *out, const struct snapshot *snapshot,
 	put_stop_time(&sink, facts);
 	put_method(&sink, facts);
 	put_holds(&sink, facts);
+	put_untouched(&sink, facts);
 	if (options->verbose)
 		put_restarted(&sink, facts);
 	put_missing(&sink, facts);

@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "elf/elf.h"
 #include "process/files.h"
-#include "process/job.h"
 #include "process/maps.h"
+#include "process/method.h"
 #include "process/trouble.h"
 
 #define MAPS_MAX ((size_t)256 << 20)
@@ -158,7 +158,7 @@ static bool prepare(struct job *job, struct err *e)
 	facts_read(job);
 	if (!process_status(&job->process, &job->status, e) ||
 	    !process_check(&job->process, &job->status, e) || !program_check(job, e) ||
-	    !maps_read(job, e))
+	    !method_choose(job, e) || !maps_read(job, e))
 		return false;
 	files_open(job->out, job->arena, &job->process);
 	if (!threads_list(job, e))
@@ -243,7 +243,8 @@ static bool outcome_check(struct job *job, struct err *e)
 
 	if (job->hold.ended_by)
 		return err_set(e, ERR_INTERRUPTED, "ended by signal %d", job->hold.ended_by);
-	if (count_in_state(table, HELD_STOPPED) || count_in_state(table, HELD_LATE))
+	if (count_in_state(table, HELD_STOPPED) || count_in_state(table, HELD_LATE) ||
+	    count_in_state(table, HELD_UNTOUCHED) || count_in_state(table, HELD_RUNNING))
 		return true;
 	if (count_in_state(table, HELD_REFUSED)) {
 		/* Somebody else may have attached since the check. */
@@ -293,7 +294,7 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	bool ok;
 
 	*again = false;
-	if (!prepare(job, e) || !hold_run(&job->hold, !job->request->tids, e))
+	if (!prepare(job, e) || !method_run(job, e))
 		return false;
 	maps = maps_again(job, &map_count);
 	*again = job->hold.exec_seen || image_changed(job, &before) ||
@@ -309,17 +310,27 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	return ok;
 }
 
+const char *process_bpf_missing(void)
+{
+	return iterator_missing();
+}
+
 bool process_capture(struct captured *out, struct arena *arena,
 		     const struct capture_request *request, struct err *e)
 {
-	struct job job = {.out = out, .arena = arena, .request = request};
+	struct job job = {.out = out,
+			  .arena = arena,
+			  .request = request,
+			  .iterator = ITERATOR_CLOSED};
 	bool ok = false, again = true;
 
 	*out = (struct captured){0};
 	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
 		captured_close(out);
-		if (!process_open(&job.process, request->pid, e))
+		if (!process_open(&job.process, request->pid, e)) {
+			iterator_close(&job.iterator);
 			return false;
+		}
 		ok = try_once(&job, &again, e);
 		process_close(&job.process);
 	}
@@ -328,6 +339,7 @@ bool process_capture(struct captured *out, struct arena *arena,
 			"process %u kept starting other programs (exec): try again",
 			request->pid);
 	stacks_release(&job.stacks);
+	iterator_close(&job.iterator);
 	if (!ok)
 		captured_close(out);
 	return ok;

@@ -13,6 +13,7 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 
 	switch (held->state) {
 	case HELD_STOPPED:
+	case HELD_UNTOUCHED:
 		return held->foreign_registers ? "runs 32-bit code"
 					       : "its registers are not readable";
 	case HELD_LATE:
@@ -20,6 +21,8 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 				    (uintmax_t)(job->hold.waited_ns / 1000000));
 	case HELD_REFUSED:
 		return arena_printf(arena, "could not be traced: %s", strerror(held->error));
+	case HELD_RUNNING:
+		return "was running, and is not to be stopped";
 	default:
 		return "was not reached";
 	}
@@ -72,7 +75,7 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 	*thread = (struct thread){
 		.tid = held->tid,
 		.name = arena_string(job->arena, stat.name),
-		.state = stat.state,
+		.state = held->kernel_state ? held->kernel_state : stat.state,
 		.has_registers = held->has_registers,
 		.registers = held->registers,
 		.syscall = -1,
@@ -126,6 +129,33 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static enum capture_method method_of(const struct job *job)
+{
+	if (job->iterator.link >= 0)
+		return CAPTURE_BPF;
+	return job->hold.rolling ? CAPTURE_PTRACE_ROLLING : CAPTURE_PTRACE;
+}
+
+/* Is there an instant at which all pictures were true? */
+static void instant_fill(const struct job *job, struct capture_facts *facts)
+{
+	uint64_t latest_begin = 0, earliest_end = UINT64_MAX;
+
+	for (size_t i = 0; i < job->table.count; i++) {
+		const struct held_thread *thread = &job->table.threads[i];
+
+		facts->threads_untouched += thread->state == HELD_UNTOUCHED;
+		if (!thread->has_registers || thread->state == HELD_GONE)
+			continue;
+		if (thread->from_ns > latest_begin)
+			latest_begin = thread->from_ns;
+		if (thread->until_ns < earliest_end)
+			earliest_end = thread->until_ns;
+	}
+	if (latest_begin)
+		facts->instant = latest_begin < earliest_end ? INSTANT_ONE : INSTANT_SEVERAL;
+}
+
 static void capture_facts_fill(struct job *job)
 {
 	struct capture_facts *facts = &job->out->snapshot.capture;
@@ -134,7 +164,8 @@ static void capture_facts_fill(struct job *job)
 	size_t count = 0;
 
 	*facts = (struct capture_facts){
-		.method = job->hold.rolling ? CAPTURE_PTRACE_ROLLING : CAPTURE_PTRACE,
+		.method = method_of(job),
+		.method_note = job->method_note,
 		.calls_restarted = job->hold.restarted,
 		.realtime = job->hold.raised,
 		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
@@ -143,6 +174,7 @@ static void capture_facts_fill(struct job *job)
 	if (job->table.overflow)
 		facts->method_note =
 			"more new threads than there was room for: some are missing";
+	instant_fill(job, facts);
 	for (size_t i = 0; i < snapshot->thread_count; i++) {
 		const struct thread *thread = &snapshot->threads[i];
 

@@ -111,7 +111,8 @@ static bool has_unknown_threads(const struct hold *hold)
 static size_t seize_from(struct hold *hold, size_t from)
 {
 	for (; from < hold->table->count && !hold->ended_by; from++)
-		thread_seize(hold, &hold->table->threads[from]);
+		if (hold->table->threads[from].state == HELD_LISTED)
+			thread_seize(hold, &hold->table->threads[from]);
 	return from;
 }
 
@@ -361,6 +362,7 @@ static void threads_read(struct hold *hold, size_t from, size_t to)
 		if (thread->state != HELD_STOPPED)
 			continue;
 		registers_read(hold, thread);
+		thread->from_ns = now_ns();
 		if (thread->has_registers)
 			hold->table->owners[i] =
 				(struct stack_owner){&thread->registers,
@@ -423,6 +425,7 @@ static void thread_release(struct hold *hold, struct held_thread *thread)
 	if (thread->state != HELD_STOPPED || thread->released_ns)
 		return;
 	call_restart(hold, thread);
+	thread->until_ns = now_ns();
 	ptrace(PTRACE_DETACH, pid_of(thread), NULL, (void *)(intptr_t)thread->signal);
 	thread->released_ns = now_ns();
 }

@@ -5,6 +5,7 @@
 #define STACKER_PROCESS_JOB_H
 
 #include "process/hold.h"
+#include "process/iterator.h"
 #include "process/process.h"
 
 struct job {
@@ -15,7 +16,9 @@ struct job {
 	struct process_status status;
 	uint32_t *tids;
 	size_t tid_count;
-	struct task_stat *stats; /* per tid, from before the stop */
+	struct task_stat *stats;  /* per tid, from before the stop */
+	struct iterator iterator; /* open: the method is BPF */
+	const char *method_note;  /* why it is not, when it was wanted */
 	struct thread_table table;
 	struct hold hold;
 	struct stacks stacks;

@@ -3,7 +3,8 @@
  *
  * The only room that knows a live process. Everything that can be done before the target is held
  * is done before: threads listed, maps parsed, mapped files opened, buffers faulted in. While it
- * is held: registers, one batched copy of the used stacks, release. Then the rest.
+ * is held: registers, one batched copy of the used stacks, release. Then the rest. Where BPF can be
+ * had only threads that run are held.
  */
 #ifndef STACKER_PROCESS_PROCESS_H
 #define STACKER_PROCESS_PROCESS_H
@@ -16,8 +17,16 @@
 #define CAPTURE_STACK_LIMIT (UINT64_C(16) << 20)
 #define CAPTURE_STACK_TOTAL (UINT64_C(256) << 20)
 
+enum capture_way {
+	CAPTURE_BY_ANY, /* BPF where it can be had, else ptrace */
+	CAPTURE_BY_BPF,
+	CAPTURE_BY_PTRACE,
+};
+
 struct capture_request {
 	uint32_t pid;
+	enum capture_way way;
+	bool never_stop;      /* threads that run are left out rather than stopped */
 	uint64_t timeout_ns;  /* for the threads to stop */
 	bool realtime;        /* try SCHED_FIFO, then nice, for the time of the stop */
 	bool rolling;         /* hold one thread after the other, each for itself */
@@ -33,6 +42,9 @@ struct captured {
 	const char **whys;     /* per module: why there is none */
 	struct bytes perf_map; /* text of /tmp/perf-PID.map of the target; may be empty */
 };
+
+/* What was missing when this program was built for the capture by BPF; NULL: nothing. */
+const char *process_bpf_missing(void);
 
 /* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION, ERR_BUSY
  * (already traced), ERR_UNSUPPORTED (kernel thread, zombie, 32-bit), ERR_INTERRUPTED. The target is

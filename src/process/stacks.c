@@ -87,6 +87,24 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 	return true;
 }
 
+void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
+{
+	size_t kept = 0;
+
+	stacks->used = 0;
+	for (size_t i = 0; i < stacks->count; i++) {
+		struct stack_copy copy = stacks->copies[i];
+
+		if (owners[copy.thread].registers)
+			continue;
+		memmove(stacks->buffer + stacks->used, copy.at, copy.got);
+		copy.at = stacks->buffer + stacks->used;
+		stacks->used += (copy.got + 7) & ~UINT64_C(7);
+		stacks->copies[kept++] = copy;
+	}
+	stacks->count = kept;
+}
+
 void stacks_keep(struct stacks *stacks)
 {
 	uint64_t used = (stacks->used + PAGE - 1) & ~(PAGE - 1);
@@ -219,6 +237,7 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 			remote[i] = (struct iovec){(void *)(uintptr_t)copy->va, copy->got};
 		}
 		got = process_vm_readv(pid, local, batch, remote, batch, 0);
+		stacks->refused |= got < 0 && errno == EPERM;
 		if (got < 0)
 			got = 0;
 		for (size_t i = 0; i < batch; i++) {

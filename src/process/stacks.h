@@ -39,6 +39,7 @@ struct stacks {
 	size_t count, capacity;
 	uint8_t *buffer; /* `total` bytes reserved, the first part faulted in */
 	uint64_t used;
+	bool refused; /* the kernel does not permit to read this memory */
 };
 
 /* Before the stop. False with ERR_SYSTEM when the memory cannot be reserved. */
@@ -50,6 +51,10 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
  * other threads. */
 void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to);
+
+/* Forgets what was copied of the threads that have registers in `owners`: they are copied anew, or
+ * have no picture after all. */
+void stacks_forget(struct stacks *stacks, const struct stack_owner *owners);
 
 /* Nothing more is copied: gives back what was not used. What was copied stays for good. */
 void stacks_keep(struct stacks *stacks);

@@ -14,6 +14,13 @@ static uint32_t *slot_of(const struct thread_table *table, uint32_t tid)
 	}
 }
 
+size_t thread_index(const struct thread_table *table, uint32_t tid)
+{
+	uint32_t slot = *slot_of(table, tid);
+
+	return slot ? slot - 1 : table->count;
+}
+
 bool thread_add(struct thread_table *table, uint32_t tid)
 {
 	uint32_t *slot = slot_of(table, tid);

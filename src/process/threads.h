@@ -9,22 +9,27 @@
 #include "process/stacks.h"
 
 enum held_state {
-	HELD_LISTED,  /* known, not touched yet */
-	HELD_SEIZED,  /* attached, not stopped */
-	HELD_STOPPED, /* stopped: registers can be read */
-	HELD_GONE,    /* it exited */
-	HELD_LATE,    /* did not stop in time */
-	HELD_REFUSED, /* could not be attached */
+	HELD_LISTED,    /* known, not touched yet */
+	HELD_SEIZED,    /* attached, not stopped */
+	HELD_STOPPED,   /* stopped: registers can be read */
+	HELD_UNTOUCHED, /* read while it did not run, without a stop */
+	HELD_GONE,      /* it exited */
+	HELD_LATE,      /* did not stop in time */
+	HELD_REFUSED,   /* could not be attached */
+	HELD_RUNNING,   /* it ran, and was not to be stopped */
 };
 
 struct held_thread {
 	uint32_t tid;
-	uint8_t state; /* enum held_state */
+	uint8_t state;     /* enum held_state */
+	char kernel_state; /* as in /proc/PID/stat when it was read; 0: not known */
 	bool has_registers;
 	bool foreign_registers; /* of another register set: a 32-bit program's */
 	int error;              /* errno of the attempt to attach, when it was refused */
 	int signal; /* stopped while this signal was on its way: handed on at release */
-	uint64_t interrupted_ns, released_ns; /* CLOCK_MONOTONIC; 0: never */
+	/* CLOCK_MONOTONIC; 0: never */
+	uint64_t interrupted_ns, released_ns;
+	uint64_t from_ns, until_ns; /* registers and stack are those of all this time */
 	struct registers registers;
 };
 
@@ -40,6 +45,9 @@ struct thread_table {
 /* Reserves room for `tids` and as many new threads again, and faults it in. */
 void thread_table_prepare(struct thread_table *table, struct arena *arena, const uint32_t *tids,
 			  size_t count);
+
+/* Index of a thread, or `count`. */
+size_t thread_index(const struct thread_table *table, uint32_t tid);
 
 /* True when the thread is new. The table only grows, and ids in it do not change, so that another
  * thread may read it meanwhile. */

@@ -43,9 +43,13 @@ bool process_check(const struct process *process, const struct process_status *s
 			e, ERR_NOT_FOUND,
 			"process %u (%s) is a zombie: it has ended and waits for its parent",
 			pid, status->name);
-	if (status->tracer)
-		return tracer_explain(pid, status->tracer, e);
 	return true;
+}
+
+bool tracer_check(const struct process *process, const struct process_status *status,
+		  struct err *e)
+{
+	return !status->tracer || tracer_explain(process->pid, status->tracer, e);
 }
 
 /* One line of /proc/self/status as a number, or `otherwise`. */

@@ -6,10 +6,14 @@
 
 #include "process/procfs.h"
 
-/* Refuses what cannot be traced whatever the permissions: thread ids, kernel threads, zombies,
- * processes that somebody else traces. True when there is nothing against it. */
+/* Refuses what has no threads to show, whatever the permissions: thread ids, kernel threads, zombies.
+ * True when there is nothing against it. */
 bool process_check(const struct process *process, const struct process_status *status,
 		   struct err *e);
+
+/* Refuses processes that somebody else traces: there can be only one tracer. */
+bool tracer_check(const struct process *process, const struct process_status *status,
+		  struct err *e);
 
 /* Sets ERR_PERMISSION with the most likely cause of an EPERM or EACCES. Always returns false. */
 bool permission_explain(const struct process *process, const struct process_status *status,

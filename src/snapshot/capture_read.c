@@ -88,6 +88,17 @@ static void read_arguments(const struct node *document, struct snapshot *out)
 	out->argument_count = count;
 }
 
+/* Captures of before have no "one_instant". */
+static enum capture_instant read_instant(const struct node *facts)
+{
+	struct node node = node_member(facts, "one_instant");
+	bool one = node_flag(&node);
+
+	if (!node.json)
+		return INSTANT_UNKNOWN;
+	return one ? INSTANT_ONE : INSTANT_SEVERAL;
+}
+
 static void read_facts(const struct node *document, struct capture_facts *facts)
 {
 	struct node node = node_member(document, "capture");
@@ -107,6 +118,9 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 	facts->threads_stopped = (uint32_t)member_number(&node, "threads_stopped", UINT32_MAX);
 	facts->threads_left_out =
 		(uint32_t)member_number(&node, "threads_left_out", UINT32_MAX);
+	facts->threads_untouched =
+		(uint32_t)member_number(&node, "threads_untouched", UINT32_MAX);
+	facts->instant = read_instant(&node);
 	facts->calls_restarted = (uint32_t)member_number(&node, "calls_restarted", UINT32_MAX);
 	facts->stack_bytes = member_number(&node, "stack_bytes", UINT64_MAX);
 	facts->stack_bytes_missing = member_number(&node, "stack_bytes_missing", UINT64_MAX);

@@ -14,6 +14,11 @@ static void put_capture(struct json_out *out, const struct capture_facts *facts)
 	json_count(out, "threads_found", facts->threads_found);
 	json_count(out, "threads_stopped", facts->threads_stopped);
 	json_count(out, "threads_left_out", facts->threads_left_out);
+	json_count(out, "threads_untouched", facts->threads_untouched);
+	if (facts->instant == INSTANT_UNKNOWN)
+		json_null(out, "one_instant");
+	else
+		json_flag(out, "one_instant", facts->instant == INSTANT_ONE);
 	json_count(out, "calls_restarted", facts->calls_restarted);
 	json_count(out, "stack_bytes", facts->stack_bytes);
 	json_count(out, "stack_bytes_missing", facts->stack_bytes_missing);

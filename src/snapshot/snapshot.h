@@ -148,6 +148,9 @@ struct code_name {
 	const char *function;
 };
 
+/* Whether there is a moment at which all threads were as they are shown. */
+enum capture_instant { INSTANT_UNKNOWN, INSTANT_ONE, INSTANT_SEVERAL };
+
 /* What the capture did to the process, truthfully. */
 struct capture_facts {
 	enum capture_method method;
@@ -156,6 +159,8 @@ struct capture_facts {
 	uint64_t stopped_ns;     /* first interrupt to last release; 0: nothing was stopped */
 	uint64_t held_median_ns, held_longest_ns;
 	uint32_t threads_found, threads_stopped, threads_left_out;
+	uint32_t threads_untouched; /* read without a stop */
+	enum capture_instant instant;
 	uint32_t calls_restarted; /* blocked system calls kept from returning EINTR */
 	uint64_t stack_bytes;     /* copied in all */
 	uint64_t stack_bytes_missing;

@@ -480,7 +480,7 @@ def test_text_report(process):
     lines = done.out.splitlines()
     assert re.fullmatch(r"Stacker v\d+\.\d+\.\d+ - Multi-architecture stack tracer", lines[0])
     for pattern in (r"^Target architecture: (x86_64|aarch64)$", rf"^Attaching to process {process.pid}$",
-                    r"^Found 11 threads$", r"^Process was stopped for: \d+(\.\d+)?(µs|ms|s)$",
+                    r"^Found 11 threads$", r"^Process was stopped for: \d+(\.\d+)?(ns|µs|ms|s)$",
                     r"^=== Memory Maps ===$", r"^Symbolizing stack traces\.\.\.$",
                     rf"^=== Thread 1 \(TID: {process.pid}, Name: 'threads-gcc-O2'\) ===$",
                     r"^  Registers \((x86_64|aarch64)\):$", r"^  #\d+: 0x[0-9a-f]{16} in in_pause at .*threads\.c:\d+$",

@@ -58,6 +58,19 @@ def bytes_of(text):
     return re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), text.encode())
 
 
+# Why the capture without a stop may be out of reach where the tests run.
+NO_BPF = re.compile(r"built without BPF|BPF is not permitted|has no BPF|no type information|need Linux 6\.1")
+
+
+def why_no_bpf():
+    """One line that says why threads cannot be read without a stop here; None when they can."""
+    done = run("capture", "--pid", os.getpid(), "--method", "bpf", "--output", "/dev/null", "--quiet")
+    if done.status in (COMPLETE, PARTIAL):
+        return None
+    assert done.status == NOTHING and NO_BPF.search(done.err), done
+    return done.err.strip()
+
+
 def thread_of(report, tid):
     found = [t for t in report["threads"] if t["tid"] == tid]
     assert len(found) == 1, f"thread {tid}: {[t['tid'] for t in report['threads']]}"

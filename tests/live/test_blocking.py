@@ -32,7 +32,7 @@ def counts_after(pid_options):
 
 
 def test_the_manuals_table_is_what_happens():
-    counts = counts_after(lambda pid: ["onephase", "--pid", pid])
+    counts = counts_after(lambda pid: ["onephase", "--pid", pid, "--method", "ptrace"])
     seen = {name: "EINTR" if count else "goes on" for name, count in counts.items()}
     assert seen == manual_table()
 
@@ -42,7 +42,7 @@ def test_each_signal_still_interrupts_once():
     with target.running(target.fixture("blocking"), "signals") as blocked:
         assert blocked.line() == "ready"
         for _ in range(CAPTURES):
-            assert program.run("onephase", "--pid", blocked.pid).status == program.COMPLETE
+            assert program.run("onephase", "--pid", blocked.pid, "--method", "ptrace").status == program.COMPLETE
         lines, status = blocked.finish()
         assert status == 0, lines
         assert int(lines[0].removeprefix("done ")) > CAPTURES

@@ -232,7 +232,8 @@ def test_registers(start):
 def test_json_is_json(start):
     process = start("threads-gcc-O2")
     process.told()
-    done = program.run("onephase", "--pid", process.pid, "--format", "json", "--no-registers", "--no-maps")
+    done = program.run("onephase", "--pid", process.pid, "--format", "json", "--no-registers", "--no-maps",
+                       "--method", "ptrace")
     report = json.loads(done.out)
     assert report["format"] == "stacker-report" and "memory_maps" not in report
     assert all("registers" not in t for t in report["threads"])

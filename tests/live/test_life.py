@@ -147,7 +147,7 @@ def test_target_that_is_traced(start):
         for line in tracer.stdout:
             if "attached" in line:
                 break
-        done = program.run("onephase", "--pid", process.pid)
+        done = program.run("onephase", "--pid", process.pid, "--method", "ptrace")
         assert done.status == program.NOTHING, done
         assert re.search(rf"already traced by process {tracer.pid} \(gdb\)", done.err), done
         assert len(done.err.splitlines()) == 1

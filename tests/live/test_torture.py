@@ -53,27 +53,27 @@ def passes(process):
 
 
 @pytest.mark.parametrize("name", VICTIMS)
-def test_signal_storm(start, name):
+def test_signal_storm(start, name, method):
     """Numbered real-time signals: each comes once and in order, whatever a capture interrupts."""
     count = 20000 * LONGER
     process = start(name, "storm", str(count))
     process.lines_until("ready")
     captures = 0
     while captures < 30 * LONGER:
-        report = capture_once(process.pid)
+        report = capture_once(process.pid, *method)
         assert len(report["threads"]) == 5
         captures += 1
     process.lines_until("through", 60 * LONGER)
     assert passes(process)["signals"] == count
 
 
-def test_stops_and_continues(start, dice):
+def test_stops_and_continues(start, dice, method):
     """SIGSTOP and SIGCONT at any moment of a capture: none is lost, and the last one counts."""
     process = start("victim", "idle")
     process.lines_until("ready")
     tids = process.tids()
     for _ in range(20 * LONGER):
-        running = subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "/dev/null", "-q"])
+        running = subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "/dev/null", "-q", *method])
         for _ in range(dice.randrange(1, 8)):
             last = dice.choice((signal.SIGSTOP, signal.SIGCONT))
             process.signal(last)
@@ -90,13 +90,13 @@ def test_stops_and_continues(start, dice):
 
 
 @pytest.mark.parametrize("name", VICTIMS)
-def test_thread_churn(start, name):
+def test_thread_churn(start, name, method):
     """Threads come and go all the time: the lasting ones are there, each with a stack that ends."""
     process = start(name, "churn")
     process.lines_until("ready")
     lasting = None
     for _ in range(25 * LONGER):
-        report = capture_once(process.pid)
+        report = capture_once(process.pid, *method)
         tids = {t["tid"] for t in report["threads"]}
         lasting = tids if lasting is None else lasting & tids
         assert all(t["stack_trace"] and t["end"] for t in report["threads"] if not t["left_out"])
@@ -104,7 +104,7 @@ def test_thread_churn(start, name):
     assert passes(process)["churned"] > 0
 
 
-def test_exec_storm(start):
+def test_exec_storm(start, method):
     """The program starts itself anew all the time, also from a thread that is not the main one: the
     old picture, the new one or a clear line; never a mixture, and the victim gets to its end."""
     count = 400 * LONGER
@@ -112,7 +112,7 @@ def test_exec_storm(start):
     process.lines_until("ready")
     pictures = 0
     for _ in range(60 * LONGER):
-        report = capture_once(process.pid, outcomes=(*OUTCOMES, program.NOTHING))
+        report = capture_once(process.pid, *method, outcomes=(*OUTCOMES, program.NOTHING))
         if report:
             pictures += 1
             assert report["executable_path"].endswith("/victim")
@@ -124,9 +124,11 @@ def test_exec_storm(start):
     passes(process)
 
 
-@pytest.mark.parametrize("options", [(), ("--no-realtime",), ("--rolling",)])
-def test_stacker_killed(start, dice, options):
+@pytest.mark.parametrize("options", [("--method", "bpf"), ("--method", "ptrace"), ("--method", "ptrace", "--no-realtime"), ("--rolling",)])
+def test_stacker_killed(start, dice, options, bpf_here):
     """SIGKILL to stacker at any moment: the kernel lets the victim go."""
+    if bpf_here and "bpf" in options:
+        pytest.skip(bpf_here)
     process = start("victim", "idle")
     process.lines_until("ready")
     for _ in range(25 * LONGER):
@@ -139,12 +141,12 @@ def test_stacker_killed(start, dice, options):
     passes(process)
 
 
-def test_two_at_once(start):
+def test_two_at_once(start, method):
     """Two stackers on one victim: each has a picture or says who is there already."""
     process = start("victim", "idle")
     process.lines_until("ready")
     for _ in range(10 * LONGER):
-        running = [subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "-", "-q"],
+        running = [subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "-", "-q", *method],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
         for one in running:
             _, err = one.communicate(timeout=program.RUN_S)
@@ -154,13 +156,13 @@ def test_two_at_once(start):
     passes(process)
 
 
-def test_same_picture_every_time(start):
+def test_same_picture_every_time(start, method):
     """Fifty reports of a program that stands still are the same."""
     process = start("threads-gcc-O2")
     stacks = process.told()
     first = None
     for _ in range(30 * LONGER):
-        report = capture_once(process.pid)
+        report = capture_once(process.pid, *method)
         picture = [(t["tid"], t["stack_trace"], t["end"]) for t in report["threads"]]
         first = first or picture
         assert picture == first

@@ -120,6 +120,8 @@ struct snapshot sample_x86_64(struct arena *arena)
 				.threads_found = 3,
 				.threads_stopped = 2,
 				.threads_left_out = 1,
+				.threads_untouched = 1,
+				.instant = INSTANT_SEVERAL,
 				.calls_restarted = 5,
 				.stack_bytes = 12345,
 				.stack_bytes_missing = 4096,
@@ -154,7 +156,13 @@ struct snapshot sample_aarch64(struct arena *arena)
 		.arch = &arch_aarch64,
 		.pid = 7,
 		.pac_code_mask = UINT64_C(0x007f000000000000),
-		.capture = {.method = CAPTURE_BPF, .threads_found = 1},
+		.capture =
+			{
+				.method = CAPTURE_BPF,
+				.threads_found = 1,
+				.threads_untouched = 1,
+				.instant = INSTANT_ONE,
+			},
 		.thread_count = 1,
 	};
 	struct thread thread = {

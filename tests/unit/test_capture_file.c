@@ -126,6 +126,8 @@ static void assert_same_facts(const struct capture_facts *a, const struct captur
 	assert_int_equal(a->threads_found, b->threads_found);
 	assert_int_equal(a->threads_stopped, b->threads_stopped);
 	assert_int_equal(a->threads_left_out, b->threads_left_out);
+	assert_int_equal(a->threads_untouched, b->threads_untouched);
+	assert_int_equal(a->instant, b->instant);
 	assert_int_equal(a->calls_restarted, b->calls_restarted);
 	assert_int_equal(a->stack_bytes, b->stack_bytes);
 	assert_int_equal(a->stack_bytes_missing, b->stack_bytes_missing);
@@ -206,6 +208,8 @@ static void every_word_goes_there_and_back(void **state)
 		stack->stop = (enum stop)(stack->count % (STOP_LIMIT + 1));
 		snapshot.capture.method =
 			(enum capture_method)(stack->count % (CAPTURE_UNKNOWN + 1));
+		snapshot.capture.instant =
+			(enum capture_instant)(stack->count % (INSTANT_SEVERAL + 1));
 		assert_round_trip(&arena, &snapshot);
 	}
 	arena_free(&arena);
@@ -473,6 +477,8 @@ static const struct {
 	{"threads_found", NUMBER, false, FREE},
 	{"threads_stopped", NUMBER, false, FREE},
 	{"threads_left_out", NUMBER, false, FREE},
+	{"threads_untouched", NUMBER, false, FREE},
+	{"one_instant", FLAG, false, FREE},
 	{"calls_restarted", NUMBER, false, FREE},
 	{"stack_bytes", NUMBER, false, FREE},
 	{"stack_bytes_missing", NUMBER, false, FREE},
@@ -500,6 +506,7 @@ static const struct {
 	{"thread_name", TEXT, false, FREE},
 	{"state", TEXT, false, FREE},
 	{"syscall", NUMBER, false, FREE},
+	{"syscall_name", FREE, false, FREE}, /* for others: not read */
 	{"held_ns", NUMBER, false, FREE},
 	{"left_out", TEXT, false, FREE},
 	{"wait_channel", TEXT, false, FREE},

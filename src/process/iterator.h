@@ -1,0 +1,35 @@
+/*
+ * process/iterator: the threads of a process by the kernel's task iterator (BPF), without touching
+ * one of them. Needs Linux 6.1 with its type information (BTF), and CAP_BPF with CAP_PERFMON.
+ */
+#ifndef STACKER_PROCESS_ITERATOR_H
+#define STACKER_PROCESS_ITERATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "process/bpf/record.h"
+
+struct iterator {
+	int program, link; /* descriptors; -1: none */
+};
+
+#define ITERATOR_CLOSED ((struct iterator){-1, -1})
+
+/* NULL when it is built in; else what was missing when this program was built. */
+const char *iterator_missing(void);
+
+/* Loads the program and binds it to a process. False with one phrase that says why it cannot be had
+ * here: ERR_PERMISSION or ERR_UNSUPPORTED. */
+bool iterator_open(struct iterator *iterator, uint32_t pid, struct err *e);
+
+/* Reads all threads once, in the kernel's order; calls `take` for each. Allocates nothing. False with
+ * ERR_SYSTEM when the kernel refuses. */
+bool iterator_read(const struct iterator *iterator,
+		   void (*take)(void *context, const struct bpf_record *record), void *context,
+		   struct err *e);
+
+void iterator_close(struct iterator *iterator);
+
+#endif

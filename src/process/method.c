@@ -1,0 +1,63 @@
+#include "process/method.h"
+
+#include "process/sleepers.h"
+#include "process/trouble.h"
+
+static void fall_back(struct job *job, const struct err *why)
+{
+	iterator_close(&job->iterator);
+	job->method_note = arena_string(job->arena, why->text);
+}
+
+static bool ptrace_choose(struct job *job, struct err *e)
+{
+	return tracer_check(&job->process, &job->status, e);
+}
+
+bool method_choose(struct job *job, struct err *e)
+{
+	const struct capture_request *request = job->request;
+	struct err why = {0};
+
+	if (request->way == CAPTURE_BY_PTRACE || job->method_note)
+		return ptrace_choose(job, e);
+	if (job->iterator.link >= 0 || iterator_open(&job->iterator, request->pid, &why))
+		return true;
+	if (request->way == CAPTURE_BY_BPF || request->never_stop) {
+		*e = why;
+		return err_within(e, "process %u cannot be read without a stop", request->pid);
+	}
+	fall_back(job, &why);
+	return ptrace_choose(job, e);
+}
+
+static bool by_bpf(struct job *job, struct err *e)
+{
+	struct sleepers sleepers = {
+		.hold = &job->hold,
+		.iterator = &job->iterator,
+		.follow_new = !job->request->tids,
+		.never_stop = job->request->never_stop,
+	};
+
+	return sleepers_capture(&sleepers, job->arena, e);
+}
+
+bool method_run(struct job *job, struct err *e)
+{
+	bool may_fall_back = job->request->way == CAPTURE_BY_ANY && !job->request->never_stop;
+	struct err why = {0};
+
+	if (job->iterator.link < 0)
+		return hold_run(&job->hold, !job->request->tids, e);
+	if (by_bpf(job, &why))
+		return true;
+	if (why.kind == ERR_PERMISSION)
+		return permission_explain(&job->process, &job->status, e);
+	if (!may_fall_back || why.kind != ERR_UNSUPPORTED) {
+		*e = why;
+		return false;
+	}
+	fall_back(job, &why);
+	return ptrace_choose(job, e) && hold_run(&job->hold, !job->request->tids, e);
+}
