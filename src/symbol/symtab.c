@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "elf/search_table.h"
 #include "elf/symbols.h"
-#include "symbol/function_starts.h"
 
 /* Aliases at one address that symtab_has looks through: libc has up to a dozen. */
 #define ALIASES_MAX 256
@@ -386,7 +386,7 @@ static void sort_runs(struct symtab *t, struct candidate *at, size_t count)
 
 /* Rule 2: what has no size ends where the next symbol or the next known function begins. */
 static void bound_unsized(struct candidate *at, size_t count,
-			  const struct function_starts *starts)
+			  const struct search_table *functions)
 {
 	uint64_t next = UINT64_MAX;
 
@@ -399,7 +399,7 @@ static void bound_unsized(struct candidate *at, size_t count,
 
 			if (at[i].sized)
 				continue;
-			start = function_start_above(starts, at[i].ea);
+			start = search_table_next(functions, at[i].ea);
 			at[i].end = at[i].end < next ? at[i].end : next;
 			at[i].end = at[i].end < start ? at[i].end : start;
 		}
@@ -462,18 +462,18 @@ struct symtab *symtab_new(struct arena *arena, const struct symtab_sources *sour
 			  const struct symtab_asked *asked)
 {
 	struct symtab *t = arena_new(arena, struct symtab);
-	struct function_starts starts = {0};
+	struct search_table functions = {0};
 	struct arena scratch = {0};
 	struct collector c = collect_all(t, &scratch, sources, asked);
 
 	if (sources->module)
-		starts = function_starts(sources->module);
+		functions = search_table_open(sources->module);
 	t->arena = arena;
 	t->count = c.found.count;
 	t->candidates = arena_array(arena, struct candidate, t->count);
 	sort_by_address(&scratch, &c.found.at, t->count);
 	sort_runs(t, c.found.at, t->count);
-	bound_unsized(c.found.at, t->count, &starts);
+	bound_unsized(c.found.at, t->count, &functions);
 	if (t->count)
 		memcpy(t->candidates, c.found.at, t->count * sizeof *c.found.at);
 	spans_make(t, &scratch, true, &t->functions);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "unwind/search_table.h"
+#include "elf/search_table.h"
 
 enum { SOURCES_MAX = 3 };
 

@@ -10,7 +10,7 @@
 #ifndef STACKER_UNWIND_ENTRY_H
 #define STACKER_UNWIND_ENTRY_H
 
-#include "unwind/pointer.h"
+#include "elf/pointer.h"
 
 struct cfi_section {
 	struct bytes bytes;

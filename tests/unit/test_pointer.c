@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/pointer.h"
+#include "elf/pointer.h"
 
 #define SECTION 0x1000 /* ea of the first byte */
 #define TEXT 0x20000

@@ -1,21 +1,22 @@
 /*
- * unwind/search_table: .eh_frame_hdr, the sorted table of functions that the linker makes of
- * .eh_frame.
+ * elf/search_table: .eh_frame_hdr, the sorted table of functions that the linker makes of
+ * .eh_frame. Stripped files keep it, so it also says where the code that a symbol names ends.
  *
  * Format: Linux Standard Base core specification, "Exception Header". The table may be missing or
  * its encoding omitted; an encoding without a fixed size cannot be searched.
  */
-#ifndef STACKER_UNWIND_SEARCH_TABLE_H
-#define STACKER_UNWIND_SEARCH_TABLE_H
+#ifndef STACKER_ELF_SEARCH_TABLE_H
+#define STACKER_ELF_SEARCH_TABLE_H
 
 #include "elf/elf.h"
-#include "unwind/pointer.h"
+#include "elf/pointer.h"
 
 struct search_table {
 	bool has_eh_frame; /* eh_frame_ea is known */
 	uint64_t eh_frame_ea;
-	bool usable;  /* the fields below are valid */
-	bool checked; /* the owner's: it was compared with the section */
+	bool usable;   /* the fields below are valid */
+	bool complete; /* all that its count says are there */
+	bool checked;  /* the owner's: it was compared with the section */
 	uint8_t encoding;
 	struct pointer_bases bases;
 	struct bytes header;  /* bytes.at is at bases.section */
@@ -30,6 +31,10 @@ struct search_table search_table_open(struct elf *elf);
  * False when there is none. */
 bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
 		       uint64_t *fde_ea);
+
+/* Where the first function behind ea begins; UINT64_MAX when there is none, or the table is not
+ * complete. */
+uint64_t search_table_next(const struct search_table *table, uint64_t ea);
 
 /* One pair, index < count. */
 void search_table_pair(const struct search_table *table, uint64_t index, uint64_t *function,

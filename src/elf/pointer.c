@@ -1,4 +1,4 @@
-#include "unwind/pointer.h"
+#include "elf/pointer.h"
 
 size_t pointer_size(uint8_t encoding)
 {

@@ -1,4 +1,6 @@
-#include "unwind/search_table.h"
+#include "elf/search_table.h"
+
+#include "base/search.h"
 
 enum { HEADER_VERSION = 1 };
 
@@ -36,6 +38,7 @@ static void set_table(struct search_table *table, const struct reader *r, uint64
 	table->stride = 2 * size;
 	room = reader_left(r) / table->stride;
 	table->count = count < room ? count : room;
+	table->complete = count <= room;
 	table->usable = !reader_failed(r) && table->count > 0;
 }
 
@@ -82,23 +85,31 @@ void search_table_pair(const struct search_table *table, uint64_t index, uint64_
 	*fde_ea = field(table, index, table->stride / 2);
 }
 
+/* The first pair behind ea. */
+static uint64_t index_above(const struct search_table *table, uint64_t ea)
+{
+	size_t count = table->usable ? table->count : 0;
+
+	return FIRST_INDEX(count, i, field(table, i, 0) > ea);
+}
+
 bool search_table_find(const struct search_table *table, uint64_t ea, uint64_t *function,
 		       uint64_t *fde_ea)
 {
-	uint64_t low = 0, high = table->usable ? table->count : 0;
+	uint64_t above = index_above(table, ea);
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (field(table, middle, 0) <= ea)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (above == 0)
 		return false;
-	search_table_pair(table, low - 1, function, fde_ea);
+	search_table_pair(table, above - 1, function, fde_ea);
 	return true;
+}
+
+uint64_t search_table_next(const struct search_table *table, uint64_t ea)
+{
+	uint64_t above = index_above(table, ea);
+
+	return table->usable && table->complete && above < table->count ? field(table, above, 0)
+									: UINT64_MAX;
 }
 
 bool search_table_sorted(const struct search_table *table)

@@ -1,12 +1,12 @@
 /*
- * unwind/pointer: pointers as call frame information encodes them (DW_EH_PE_*).
+ * elf/pointer: pointers as call frame information encodes them (DW_EH_PE_*).
  *
  * Format: Linux Standard Base core specification, "DWARF Exception Header Encoding". The low four
  * bits say how the value is stored, the next three what it is relative to, the top bit that it is
  * the address of the pointer instead of the pointer.
  */
-#ifndef STACKER_UNWIND_POINTER_H
-#define STACKER_UNWIND_POINTER_H
+#ifndef STACKER_ELF_POINTER_H
+#define STACKER_ELF_POINTER_H
 
 #include "base/bytes.h"
 
