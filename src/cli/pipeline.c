@@ -106,7 +106,9 @@ static bool request_make(struct arena *arena, const struct options *options,
 
 static struct elf *find_debug_file(void *context, struct module *module)
 {
-	return debugfile_find(context, module->elf, module->path);
+	struct debugfiles files = *(const struct debugfiles *)context;
+
+	return module_debug_file(module, &files);
 }
 
 struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options)

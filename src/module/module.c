@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "elf/debugfile.h"
 #include "module/find.h"
 
 static const char *last_part(const char *path)
@@ -279,6 +280,16 @@ bool module_open_file(struct module *out, struct arena *arena, const char *path,
 		return false;
 	out->elf->mapped = true;
 	return true;
+}
+
+struct elf *module_debug_file(struct module *module, struct debugfiles *files)
+{
+	if (!module->debug_looked_for) {
+		module->debug_looked_for = true;
+		module->debug = debugfile_find(files, module->elf, module->path);
+		module->debug_refused = files->refused;
+	}
+	return module->debug;
 }
 
 const struct module_range *module_range_at(const struct modules *modules, uint64_t va)

@@ -26,9 +26,12 @@ struct module {
 	bool has_load_bias;
 	uint64_t load_bias; /* recorded, or of the first executable range */
 	bool is_executable; /* the program itself */
-	void *cfi;          /* unwind/'s own, lazily made */
-	void *go;           /* unwind/'s own too */
-	void *symbols;      /* symbol/'s own, lazily made */
+	struct elf *debug;  /* its separate debug file: module_debug_file gives it */
+	bool debug_looked_for;
+	const char *debug_refused; /* "debug file X refused: WHY", or NULL */
+	void *cfi;                 /* unwind/'s own, lazily made */
+	void *go;                  /* unwind/'s own too */
+	void *symbols;             /* symbol/'s own, lazily made */
 };
 
 /* A mapping of a module's file (or the vDSO). ea = va - bias. */
@@ -68,6 +71,11 @@ bool modules_open_offline(struct modules *out, struct arena *arena,
 
 /* A single file as a module with load bias 0 (addr2line). */
 bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e);
+
+/* The separate debug file of a module that has its file, or NULL; looked for once, at the first question,
+ * whoever asks: call frame information and symbols may both be in it. */
+struct debugfiles;
+struct elf *module_debug_file(struct module *module, struct debugfiles *files);
 
 /* The range that holds va, or NULL. O(log n). */
 const struct module_range *module_range_at(const struct modules *modules, uint64_t va);

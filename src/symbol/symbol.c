@@ -82,7 +82,7 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 
 	m->dwarf_elf = module->elf;
 	if (!has_dwarf(module->elf)) {
-		m->debug = debugfile_find(&m->files, module->elf, module->path);
+		m->debug = module_debug_file(module, &m->files);
 		if (m->debug && has_dwarf(m->debug))
 			m->dwarf_elf = m->debug;
 	}
@@ -359,6 +359,8 @@ const char *symbolizer_note(struct symbolizer *s, const struct module *module)
 	if (!m)
 		return module->why;
 	problem = m->dwarf ? dwarf_problem(m->dwarf) : NULL;
+	if (module->debug_refused)
+		return module->debug_refused;
 	if (m->files.refused)
 		return m->files.refused;
 	if (problem)
