@@ -300,20 +300,33 @@ static bool return_by_frame(struct stepper *stepper, struct cursor *cursor,
 	return true;
 }
 
+static struct code_question question_of(const struct stepper *stepper,
+					const struct cursor *cursor, struct bytes text,
+					size_t at)
+{
+	return (struct code_question){
+		.arch = stepper->arch,
+		.text = text,
+		.at = at,
+		.pc = cursor->pc,
+		.called = cursor->kind == PC_RETURN,
+	};
+}
+
 /* The nearest beginning that leads to a return address. */
 static bool step_by_entry(struct stepper *stepper, struct cursor *cursor, struct bytes text,
 			  size_t at)
 {
-	const struct arch *arch = stepper->arch;
-	bool called = cursor->kind == PC_RETURN;
+	struct code_question question = question_of(stepper, cursor, text, at);
 	struct arch_frame frame;
 	struct ending ignored;
 	size_t entry = at;
 
-	if (!arch->frame_by_entry || stepper->entry_searches == ENTRY_SEARCHES_MAX)
+	if (!stepper->arch->frame_by_entry || stepper->entry_searches == ENTRY_SEARCHES_MAX)
 		return false;
 	stepper->entry_searches++;
-	while (arch->frame_by_entry(text, at, called, &entry, &frame))
+	question.by_entry = true;
+	while (code_frame(stepper->code_frames, &question, &entry, &frame))
 		if (return_by_frame(stepper, cursor, &frame, true, &ignored))
 			return true;
 	return false;
@@ -321,15 +334,16 @@ static bool step_by_entry(struct stepper *stepper, struct cursor *cursor, struct
 
 static bool step_by_code(struct stepper *stepper, struct cursor *cursor, struct ending *ending)
 {
-	const struct arch *arch = stepper->arch;
-	struct arch_frame frame = {.doubtful = true};
+	struct code_question question;
+	struct arch_frame frame;
 	bool returns;
 	size_t at;
 	struct bytes text = memory_text(&stepper->memory, cursor->pc, &at);
 
-	if (!text.len || !arch->frame_by_code)
+	if (!text.len || !stepper->arch->frame_by_code)
 		return false;
-	returns = arch->frame_by_code(text, at, cursor->kind == PC_RETURN, &frame);
+	question = question_of(stepper, cursor, text, at);
+	returns = code_frame(stepper->code_frames, &question, NULL, &frame);
 	if (returns && !frame.doubtful &&
 	    return_by_frame(stepper, cursor, &frame, frame.by_jump, ending))
 		return true;

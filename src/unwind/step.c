@@ -12,6 +12,7 @@ void stepper_begin(struct stepper *stepper, const struct planner *planner)
 		.arch = arch,
 		.pac_mask = planner->snapshot->pac_code_mask,
 		.planner = planner,
+		.code_frames = arena_new(planner->arena, struct code_frames),
 	};
 	memset(stepper->dwarf_of_slot, -1, sizeof stepper->dwarf_of_slot);
 	for (size_t i = 0; i < arch->register_count; i++)

@@ -4,6 +4,7 @@
 #ifndef STACKER_UNWIND_STEP_H
 #define STACKER_UNWIND_STEP_H
 
+#include "unwind/code_frames.h"
 #include "unwind/expression.h"
 #include "unwind/plan.h"
 
@@ -28,7 +29,8 @@ struct stepper {
 	uint64_t pac_mask;
 	int8_t dwarf_of_slot[ARCH_SLOTS]; /* -1: none */
 	const struct planner *planner;
-	struct memory memory;    /* of the thread */
+	struct memory memory; /* of the thread */
+	struct code_frames *code_frames;
 	unsigned entry_searches; /* so far, of the thread (see unwind/fallback.c) */
 };
 
