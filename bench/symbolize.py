@@ -145,7 +145,7 @@ def measure_package(names, options, place):
         for count in options.addresses:
             addresses = place / f"{name}.{count}"
             addresses.write_text(function_addresses(packed, count), encoding="ascii")
-            file.read_bytes()  # into the page cache
+            quietly("cksum", file)  # now it is in the page cache
             results = measured(options.stacker, file, addresses, options)
             entries += report(f"{name}, {form}", count, results)
     return entries
