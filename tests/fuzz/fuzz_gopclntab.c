@@ -1,6 +1,6 @@
 /* Fuzzing of Go's table of functions: the input is the section. */
+#include "elf/gopclntab.h"
 #include "fuzz.h"
-#include "symbol/gopclntab.h"
 
 static volatile uint64_t sum;
 
@@ -27,10 +27,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	struct gopclntab *table = gopclntab_open(&arena, &elf);
 	struct go_place place;
+	struct go_frame frame;
 
-	for (uint64_t ea = 0x400ff8; table && ea < 0x402000; ea += 0x18)
+	for (uint64_t ea = 0x400ff8; table && ea < 0x402000; ea += 0x18) {
+		if (gopclntab_frame(table, ea, &frame))
+			sum += frame.size;
 		if (gopclntab_find(table, ea, &place))
 			sum += strlen(place.function) + (place.file ? strlen(place.file) : 0);
+	}
 	arena_reset(&arena);
 	return 0;
 }
