@@ -194,6 +194,12 @@ pytest: $(HOST) san fixtures | setup-test
 	$(Q)STACKER=$(abspath $(DIST))/stacker-$(HOST) STACKER_SAN=$(abspath $(BUILD))/san/stacker \
 		$(PYTHON) -m pytest -q tests $(PYTEST_ARGS)
 
+# Captures are made without a stop where that can be had: the live tests that choose no method, by ptrace.
+.PHONY: pytest-ptrace
+pytest-ptrace: $(HOST) san fixtures | setup-test
+	$(Q)STACKER=$(abspath $(DIST))/stacker-$(HOST) STACKER_METHOD=ptrace $(PYTHON) -m pytest -q \
+		tests/live/test_builds.py tests/live/test_life.py tests/live/test_situations.py $(PYTEST_ARGS)
+
 # One after the other, so that the log can be read.
 test:
 	+@$(MAKE) --no-print-directory setup-test
@@ -203,6 +209,7 @@ test:
 	+@$(MAKE) --no-print-directory unit-arm64
 	+@$(MAKE) --no-print-directory fuzz-short
 	+@$(MAKE) --no-print-directory pytest
+	+@$(MAKE) --no-print-directory pytest-ptrace
 	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
 
 include $(wildcard mk/arm64.mk mk/bench.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)

@@ -31,7 +31,8 @@ def quietly(*command):
 def tools(binary, threads):
     yield "none", lambda pid: time.sleep(0.05)
     yield "stacker", lambda pid: stacker(binary, pid)
-    yield "stacker, normal priority", lambda pid: stacker(binary, pid, "--no-realtime")
+    yield "stacker --method ptrace", lambda pid: stacker(binary, pid, "--method", "ptrace")
+    yield "the same, normal priority", lambda pid: stacker(binary, pid, "--method", "ptrace", "--no-realtime")
     yield "stacker --rolling", lambda pid: stacker(binary, pid, "--rolling")
     if shutil.which("eu-stack"):
         yield "eu-stack", lambda pid: quietly("eu-stack", "-p", str(pid))

@@ -15,6 +15,11 @@ RUN_S = 60
 os.environ.update({"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1"})
 
 
+# STACKER_METHOD=ptrace: captures that choose no method are made by this one.
+METHOD = os.environ.get("STACKER_METHOD")
+CHOOSING = {"--method", "--never-stop", "--rolling"}
+
+
 class Run:
     def __init__(self, arguments, done):
         self.arguments, self.status = arguments, done.returncode
@@ -26,6 +31,8 @@ class Run:
 
 def run(*arguments, binary=None, timeout=RUN_S, text=True, **more):
     """Runs stacker with these arguments; never raises for its exit status."""
+    if METHOD and arguments[0] in ("capture", "onephase") and not CHOOSING & set(arguments):
+        arguments += ("--method", METHOD)
     command = [os.fspath(binary or paths.STACKER), *(a if isinstance(a, bytes) else str(a) for a in arguments)]
     more.setdefault("stdout", subprocess.PIPE)
     more.setdefault("stderr", subprocess.PIPE)
