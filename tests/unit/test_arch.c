@@ -45,7 +45,7 @@ static void test_syscall_names(void **state)
 		CALL(rt_sigsuspend),
 		CALL(io_uring_enter),
 		CALL(openat2),
-		CALL(futex_waitv),
+
 		CALL(process_madvise),
 		CALL(execve),
 	};
