@@ -2,9 +2,9 @@
  * Fuzzing of debugging information: units, abbreviations, DIEs, ranges, line programs, the index of a
  * package.
  *
- * The input is one choice byte, a 16-bit size for each section of names[], then their contents. With
- * the choice's lowest bit the package beside the file, and every .dwo that is asked for, is made of the
- * same bytes.
+ * The input is a 16-bit size for each section of names[], of the file and then of its companion, then
+ * the contents in the same order. The companion is every .dwo that is asked for, or, with a
+ * .debug_cu_index, the package beside the file, and the file of shared parts (dwz).
  */
 #include <stdio.h>
 
@@ -23,23 +23,27 @@ static const char *const names[] = {
 /* The sections under their plain names, or under those of split files. */
 struct image {
 	struct elf elf;
-	struct elf_section sections[COUNT];
+	struct elf_section sections[1 + COUNT]; /* [0] is the null section */
 	char names[COUNT][32];
 };
 
-static void image_make(struct image *image, struct arena *arena, struct bytes input,
+/* Where the sizes and the contents of the next image are. */
+struct input {
+	struct bytes all;
+	struct reader sizes, contents;
+};
+
+static void image_make(struct image *image, struct input *input, struct arena *arena,
 		       const char *suffix)
 {
-	struct reader sizes = reader_over(bytes_from(input, 1));
-	struct reader contents = reader_over(bytes_from(input, 1 + 2 * COUNT));
-
 	for (size_t i = 0; i < COUNT; i++) {
-		uint64_t size = read_u16(&sizes), left = reader_left(&contents);
-		struct bytes plain = read_block(&contents, size < left ? size : left);
+		uint64_t size = read_u16(&input->sizes);
+		uint64_t left = reader_left(&input->contents);
+		struct bytes plain = read_block(&input->contents, size < left ? size : left);
 
 		snprintf(image->names[i], sizeof image->names[i], ".debug_%s%s", names[i],
-			 suffix);
-		image->sections[i] = (struct elf_section){
+			 i == COUNT - 1 ? "" : suffix);
+		image->sections[1 + i] = (struct elf_section){
 			.name = image->names[i],
 			.type = SHT_PROGBITS,
 			.size = plain.len,
@@ -49,53 +53,71 @@ static void image_make(struct image *image, struct arena *arena, struct bytes in
 	}
 	image->elf = (struct elf){
 		.name = "fuzz",
-		.data = input,
+		.data = input->all,
 		.machine = EM_X86_64,
 		.sections = image->sections,
-		.section_count = COUNT,
+		.section_count = 1 + COUNT,
 		.arena = arena,
 	};
 }
 
+struct companions {
+	struct image split, shared;
+};
+
 static struct elf *open_dwo(void *context, const char *name, const char *directory, uint64_t id)
 {
+	struct companions *companions = context;
+
 	(void)name, (void)directory, (void)id;
-	return context;
+	return &companions->split.elf;
 }
 
 static struct elf *open_dwp(void *context)
 {
-	return context;
+	struct companions *companions = context;
+
+	return companions->split.sections[COUNT].size ? &companions->split.elf : NULL;
 }
 
 static struct elf *open_alternate(void *context, const char *name, struct bytes build_id)
 {
+	struct companions *companions = context;
+
 	(void)name, (void)build_id;
-	return context;
+	return &companions->shared.elf;
+}
+
+static void look_up(struct arena *arena, struct image *image, struct companions *companions)
+{
+	struct dwarf_companions ways = {companions, open_dwo, open_dwp, open_alternate};
+	struct dwarf *dwarf = dwarf_open(arena, &image->elf, &ways);
+	struct dwarf_answer answers[ADDRESSES];
+
+	for (size_t i = 0; i < ADDRESSES; i++)
+		answers[i] = (struct dwarf_answer){.ea = i < 8 ? i : CODE + 12 * (i - 8)};
+	if (!dwarf)
+		return;
+	dwarf_lookup(dwarf, answers, ADDRESSES);
+	dwarf_problem(dwarf);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct arena arena;
-	static struct image whole, split;
-	struct bytes input = {data, size};
-	struct dwarf_answer answers[ADDRESSES];
-	struct dwarf_companions companions = {&split.elf, open_dwo, open_dwp, open_alternate};
-	struct dwarf *dwarf;
+	static struct image whole;
+	static struct companions companions;
+	struct bytes all = {data, size};
+	struct input input = {all, reader_over(all), reader_over(bytes_from(all, 4 * COUNT))};
+	struct input again;
 
-	if (size < 1 + 2 * COUNT || size > 1 << 16)
+	if (size < 4 * COUNT || size > 1 << 16)
 		return 0;
-	image_make(&whole, &arena, input, "");
-	image_make(&split, &arena, input, ".dwo");
-	if (!(data[0] & 1))
-		companions.context = NULL;
-	for (size_t i = 0; i < ADDRESSES; i++)
-		answers[i] = (struct dwarf_answer){.ea = i < 8 ? i : CODE + 12 * (i - 8)};
-	dwarf = dwarf_open(&arena, &whole.elf, &companions);
-	if (dwarf) {
-		dwarf_lookup(dwarf, answers, ADDRESSES);
-		dwarf_problem(dwarf);
-	}
+	image_make(&whole, &input, &arena, "");
+	again = input;
+	image_make(&companions.split, &input, &arena, ".dwo");
+	image_make(&companions.shared, &again, &arena, "");
+	look_up(&arena, &whole, &companions);
 	arena_reset(&arena);
 	return 0;
 }

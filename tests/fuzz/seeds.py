@@ -65,9 +65,11 @@ def sections_of(data):
     return found
 
 
-def dwarf_input(contents, choice):
-    parts = [contents(name)[:0xffff] for name in SECTIONS]
-    return bytes([choice]) + b"".join(struct.pack("<H", len(p)) for p in parts) + b"".join(parts)
+def dwarf_input(found, companion):
+    """As fuzz_dwarf.c takes it: sections of a file, and of its .dwo, package or dwz file."""
+    parts = [found.get(f".debug_{name}", b"")[:0xffff] for name in SECTIONS]
+    parts += [companion.get(f".debug_{name}.dwo", companion.get(f".debug_{name}", b""))[:0xffff] for name in SECTIONS]
+    return b"".join(struct.pack("<H", len(p)) for p in parts) + b"".join(parts)
 
 
 class Seeds:
@@ -89,7 +91,7 @@ def compile_all(seeds, place):
                                    "-o", path, "seed.cpp"], cwd=place, stderr=subprocess.DEVNULL, check=False)
             if done.returncode == 0:
                 built(seeds, place, path)
-            for left in place.glob("*.dwo"):
+            for left in (*place.glob("*.dwo"), *place.glob("*.dwp")):
                 left.unlink()
 
 
@@ -97,11 +99,12 @@ def built(seeds, place, path):
     data = path.read_bytes()
     found = sections_of(data)
     seeds.put("elf", path.name, data)
-    seeds.put("dwarf", path.name, dwarf_input(lambda name: found.get(f".debug_{name}", b""), 0))
-    for dwo in place.glob("*.dwo"):
-        split = sections_of(dwo.read_bytes())
-        seeds.put("dwarf", path.name + ".dwo", dwarf_input(
-            lambda name: split.get(f".debug_{name}.dwo", found.get(f".debug_{name}", b"")), 1))
+    companions = [sections_of(dwo.read_bytes()) for dwo in place.glob("*.dwo")]
+    if companions and shutil.which("dwp"):
+        subprocess.run(["dwp", "-e", path, "-o", place / "package.dwp"], cwd=place, stderr=subprocess.DEVNULL, check=False)
+        companions += [sections_of(dwp.read_bytes()) for dwp in place.glob("*.dwp")]
+    for n, companion in enumerate(companions or [{}]):
+        seeds.put("dwarf", f"{path.name}.{n}", dwarf_input(found, companion))
     if ".eh_frame" in found:
         seeds.put("cfi", path.name, bytes(1 + 64 + 128) + found[".eh_frame"])
         seeds.put("cfi", path.name + ".hdr", bytes([2]) + bytes(64 + 128) + found[".eh_frame_hdr"] + found[".eh_frame"])
