@@ -103,7 +103,6 @@ void sighting_take(struct sightings *sightings, const struct bpf_record *record)
 	row = row_of(sightings, record->tid);
 	if (row == sightings->table->count)
 		return;
-	sightings->at[row].look = sightings->look;
 	if (sightings->table->threads[row].state == HELD_LISTED)
 		unsettled_take(&sightings->table->threads[row], &sightings->at[row], record);
 	else if (sightings->table->threads[row].state == HELD_UNTOUCHED)
@@ -164,8 +163,6 @@ void sightings_give_up(struct sightings *sightings, enum held_state state)
 		thread->has_registers = thread->foreign_registers = false;
 		thread->kernel_state = 0;
 		thread->from_ns = 0;
-		thread->state = HELD_GONE;
-		if (sightings->at[i].look == sightings->look)
-			thread->state = (uint8_t)state;
+		thread->state = (uint8_t)state;
 	}
 }

@@ -15,7 +15,6 @@
 /* One thread, beside its row in the table. */
 struct sighting {
 	uint64_t switches; /* of the picture */
-	uint32_t look;     /* the last one that saw it; 0: none */
 	uint64_t thread_pointer;
 	bool has_picture; /* registers, of from_ns on */
 	bool has_stack;   /* copied after them */
@@ -52,8 +51,8 @@ void sightings_want_stacks(struct sightings *sightings);
 /* They are copied. */
 void sightings_have_stacks(struct sightings *sightings);
 
-/* Threads whose picture was not settled lose it, and are in table->owners. Those that the last look
- * did not see any more are gone; the others are then `state`: HELD_LISTED or HELD_RUNNING. */
+/* Threads whose picture was not settled lose it, are in table->owners, and are then `state`:
+ * HELD_LISTED or HELD_RUNNING. Some may be gone. */
 void sightings_give_up(struct sightings *sightings, enum held_state state);
 
 #endif

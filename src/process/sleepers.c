@@ -37,6 +37,21 @@ static bool runners_hold(const struct sleepers *sleepers, struct sightings *sigh
 	       (!sleepers->hold->end_ns || look(sleepers, sightings, e));
 }
 
+/* Not seen does not mean gone: before Linux 6.7 a look may end early, when the thread exits at which
+ * the kernel's last portion ended. The hold finds out about each; here they are looked up. */
+static void gone_find(const struct sleepers *sleepers, struct thread_table *table)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct held_thread *thread = &table->threads[i];
+		struct task_stat stat;
+
+		if (thread->state == HELD_RUNNING &&
+		    (!task_stat(sleepers->hold->process, thread->tid, &stat) ||
+		     stat.state == 'Z' || stat.state == 'X'))
+			thread->state = HELD_GONE;
+	}
+}
+
 static bool runners_take(const struct sleepers *sleepers, struct sightings *sightings,
 			 struct err *e)
 {
@@ -44,6 +59,8 @@ static bool runners_take(const struct sleepers *sleepers, struct sightings *sigh
 
 	sightings_give_up(sightings, sleepers->never_stop ? HELD_RUNNING : HELD_LISTED);
 	stacks_forget(sleepers->hold->stacks, sightings->table->owners);
+	if (sleepers->never_stop)
+		gone_find(sleepers, sightings->table);
 	if (sleepers->never_stop || left.without_stack + left.others == 0)
 		return true;
 	return runners_hold(sleepers, sightings, e);

@@ -110,8 +110,9 @@ static void looks_make_pictures(void **state)
 		 3},
 		{"ended before", {ENDING}, 1, HELD_GONE, 0, 0},
 		{"ended meanwhile", {ASLEEP, ENDING}, 2, HELD_GONE, 0, 0},
-		{"gone", {ASLEEP, NOT_SEEN}, 2, HELD_GONE, 0, 0},
-		{"never there", {NOT_SEEN, NOT_SEEN}, 2, HELD_GONE, 0, 0},
+		{"not seen again", {ASLEEP, NOT_SEEN}, 2, HELD_LISTED, 0, 0},
+		{"never seen", {NOT_SEEN, NOT_SEEN}, 2, HELD_LISTED, 0, 0},
+		{"missed once", {ASLEEP, NOT_SEEN, ASLEEP}, 3, HELD_UNTOUCHED, 2, 5},
 	};
 
 	(void)state;
