@@ -1,5 +1,6 @@
 #include "process/files.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -232,6 +233,17 @@ static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t
 	}
 }
 
+/* Its pages are filled up with zeros, which with large pages are most of it. Sections' headers, which
+ * come last, may end in zeros too. */
+static size_t image_size(const uint8_t *image, size_t mapped)
+{
+	size_t used = mapped;
+
+	while (used && image[used - 1] == 0)
+		used--;
+	return mapped - used < sizeof(Elf64_Shdr) ? mapped : used + sizeof(Elf64_Shdr);
+}
+
 static void vdso_read(struct snapshot *snapshot, struct arena *arena, uint32_t pid,
 		      const struct map *map)
 {
@@ -242,7 +254,9 @@ static void vdso_read(struct snapshot *snapshot, struct arena *arena, uint32_t p
 		return;
 	image = arena_alloc(arena, size, 1);
 	snapshot->vdso.va = map->start;
-	snapshot->vdso.bytes = (struct bytes){image, memory_read(pid, map->start, image, size)};
+	snapshot->vdso.bytes =
+		(struct bytes){image,
+			       image_size(image, memory_read(pid, map->start, image, size))};
 }
 
 void files_open(struct captured *out, struct arena *arena, const struct process *process)

@@ -17,7 +17,7 @@
 #define CAPTURE_VERSION 1
 
 struct capture_options {
-	bool with_stacks; /* raw stack bytes and the vDSO image too (base64) */
+	bool with_stacks; /* raw stack bytes too (base64) */
 };
 
 /* Writes the whole capture. Write errors are the stream's (output_commit reports them); false only

@@ -104,8 +104,7 @@ bool capture_write(FILE *stream, const struct snapshot *snapshot,
 	json_put_maps(&out, snapshot);
 	json_put_modules(&out, snapshot);
 	put_code_names(&out, snapshot);
-	if (options->with_stacks)
-		put_vdso(&out, snapshot);
+	put_vdso(&out, snapshot);
 	json_new_line(&out);
 	json_open(&out, "threads", '[');
 	for (size_t i = 0; i < snapshot->thread_count; i++)

@@ -189,6 +189,32 @@ def test_two_phases_say_the_same(start, tmp_path, name, how):
     assert plain(program.symbolized(tmp_path / "capture.json", "--executable", target.fixture(name))) == plain(report)
 
 
+@pytest.mark.parametrize("how", ["nested", "altstack-outer", "blocked"])
+def test_two_phases_of_signals(start, tmp_path, how):
+    process = start("signals-gcc-O2", how)
+    process.told()
+    report = program.report(process.pid)
+    program.capture(process.pid, tmp_path / "capture.json")
+    process.end()
+    assert plain(program.symbolized(tmp_path / "capture.json")) == plain(report)
+
+
+VDSO_LOOKS = 30
+
+
+def test_two_phases_in_the_vdso(start, tmp_path):
+    """Its image is in the capture: it is no file, and another machine has another one."""
+    process = start("leaf", "vdso")
+    stack, = process.told()
+    for _ in range(VDSO_LOOKS):
+        program.capture(process.pid, tmp_path / "capture.json")
+        thread, = program.symbolized(tmp_path / "capture.json")["threads"]
+        truth.compare(stack, thread)
+        if thread["frames"][0]["module"] == "[vdso]":
+            break
+    assert "clock_gettime" in thread["frames"][0]["function"], program.shown(thread)
+
+
 @pytest.mark.parametrize("name", ["threads-gcc-O2", "threads-debug-frame-compressed", "inlines-cpp-gcc-O2",
                                   "threads-table-omit", "threads-no-sections", "rusty-v0"])
 def test_sanitizers_find_nothing(start, tmp_path, name):
