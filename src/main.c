@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mapping.h"
 #include "cli/cli.h"
+#include "cli/fetch.h"
 #include "process/process.h"
 
 static int usage_error(const struct command *command, const struct err *e)
@@ -77,6 +78,8 @@ static int run(struct arena *arena, int argc, char **argv)
 		err_set(&e, ERR_USAGE, "a command is missing");
 		return usage_error(NULL, &e);
 	}
+	if (options.debuginfod)
+		options.fetch = fetch_start(arena, &options);
 	return command->run(arena, &options);
 }
 

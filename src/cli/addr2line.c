@@ -218,12 +218,23 @@ static bool answer_input(struct question *q, struct arena *arena, struct err *e)
 	return true;
 }
 
+/* What --debuginfod was given for and did not bring. */
+static void fetch_complain(struct question *q)
+{
+	const char *note =
+		q->options->fetch ? symbolizer_note(q->symbolizer, &q->module) : NULL;
+
+	if (note)
+		complain("%s: %s", q->module.path, note);
+}
+
 int addr2line_run(struct arena *arena, const struct options *options)
 {
 	const struct symbol_options how = {
 		.demangle = options->demangle,
 		.names = SYMBOL_NAMES_DEBUG,
 		.debug_directories = options->debug_directories.at,
+		.fetch = options->fetch,
 	};
 	struct question q = {.options = options};
 	struct err e = {0};
@@ -237,6 +248,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		answer_arguments(&q, options);
 	else if (!answer_input(&q, arena, &e))
 		return fail(&e);
+	fetch_complain(&q);
 	if (ferror(stdout)) {
 		err_set(&e, ERR_SYSTEM, "writing: %s", strerror(errno));
 		return fail(&e);

@@ -39,7 +39,9 @@ struct options {
 	uint64_t timeout_ms, stack_limit, stack_total, max_frames;
 	bool no_registers, no_maps, quiet, verbose, no_demangle, no_realtime, rolling,
 		never_stop, with_stacks;
-	bool any_build_id, help, version;
+	bool any_build_id, debuginfod, help, version;
+	uint64_t debuginfod_timeout_s;
+	const struct debug_fetch *fetch; /* with --debuginfod: set by main */
 	/* addr2line */
 	bool addresses, functions, inlines, demangle, pretty, basenames;
 	const char *const *arguments; /* what is not an option */

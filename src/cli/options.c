@@ -32,6 +32,8 @@ static const struct option_row rows[] = {
 	{"exe", 'e', TEXT, "FILE", FIELD(executable), FOR_ADDR2LINE, "the file the addresses belong to"},
 	{"format", 0, TEXT, "text|json", FIELD(format), FOR_REPORT, "form of the report (default text)"},
 	{"debug-dir", 0, LIST, "DIR", FIELD(debug_directories), FOR_CAPTURE | FOR_REPORT | FOR_ADDR2LINE, "look for debug files here first (may be repeated)"},
+	{"debuginfod", 0, FLAG, NULL, FIELD(debuginfod), FOR_REPORT | FOR_ADDR2LINE, "fetch debug files that are missing (runs debuginfod-find)"},
+	{"debuginfod-timeout", 0, NUMBER, "S", FIELD(debuginfod_timeout_s), FOR_REPORT | FOR_ADDR2LINE, "for all of it together (default 60)"},
 	{"sysroot", 0, TEXT, "DIR", FIELD(sysroot), FOR_REPORT, "put before every recorded path"},
 	{"any-build-id", 0, FLAG, NULL, FIELD(any_build_id), FOR_SYMBOLIZE, "use files even when their build-id differs"},
 	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on threads that do not stop (default 1000)"},
@@ -221,6 +223,8 @@ bool options_parse(struct options *out, struct arena *arena, const struct comman
 	out->argument_count = arguments.count;
 	if (strcmp(out->format, "text") != 0 && strcmp(out->format, "json") != 0)
 		return err_set(e, ERR_USAGE, "--format is text or json, not '%s'", out->format);
+	if (out->debuginfod_timeout_s && !out->debuginfod)
+		return err_set(e, ERR_USAGE, "--debuginfod-timeout: only with --debuginfod");
 	return true;
 }
 

@@ -119,6 +119,7 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 		.arena = arena,
 		.directories = options->debug_directories.at,
 		.sysroot = options->sysroot,
+		.fetch = options->fetch,
 	};
 	return (struct unwind_options){
 		.frame_limit = options->max_frames,
@@ -382,6 +383,7 @@ void pipeline_report(struct arena *arena, const struct options *options,
 		.demangle = !options->no_demangle,
 		.debug_directories = options->debug_directories.at,
 		.sysroot = options->sysroot,
+		.fetch = options->fetch,
 	};
 	struct symbolizer *symbolizer = symbolizer_new(arena, &symbols);
 	struct lookups lookups = lookups_collect(arena, snapshot, modules);

@@ -12,8 +12,6 @@
 
 #define SYSTEM_DEBUG_DIRECTORY "/usr/lib/debug"
 #define CRC_BLOCK ((size_t)64 << 10)
-/* Longer ones are not build-ids (SHA-1 has 20 bytes, the longest in use 32). */
-#define BUILD_ID_MAX 64
 
 /* What a candidate must be. */
 struct want {
@@ -342,6 +340,30 @@ static struct elf *find_in_cache(struct debugfiles *files, const struct want *wa
 			 want);
 }
 
+static struct elf *find_elsewhere(struct debugfiles *files, const struct want *want)
+{
+	const char *path, *why = NULL;
+	struct elf *found;
+
+	if (!files->fetch || want->build_id.len < 2 || want->build_id.len > BUILD_ID_MAX)
+		return NULL;
+	path = files->fetch->file(files->fetch->context, want->build_id, &why);
+	found = path ? candidate(files, path, want) : NULL;
+	if (!found && !why)
+		why = arena_printf(files->arena, "%s was fetched and cannot be used", path);
+	if (!found && !files->not_fetched)
+		files->not_fetched = why;
+	return found;
+}
+
+/* Places 4 and 5. */
+static struct elf *find_fetched(struct debugfiles *files, const struct want *want)
+{
+	struct elf *found = find_in_cache(files, want);
+
+	return found ? found : find_elsewhere(files, want);
+}
+
 struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char *path)
 {
 	struct want want = {.like = elf, .build_id = elf->build_id};
@@ -352,7 +374,7 @@ struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char
 	if (!found)
 		found = find_by_name(files, elf, path, &want);
 	if (!found)
-		found = find_in_cache(files, &want);
+		found = find_fetched(files, &want);
 	return found;
 }
 
@@ -379,7 +401,7 @@ struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf 
 	if (!found)
 		found = find_by_build_id(files, &want);
 	if (!found)
-		found = find_in_cache(files, &want);
+		found = find_fetched(files, &want);
 	return found;
 }
 

@@ -16,17 +16,30 @@
  *   3. FILE.debug beside the file, DIR + the file's path, with and without .debug, and flat in
  *      DIR: only when the build-id proves it
  *   4. the cache that debuginfod's own client keeps: no network is used
+ *   5. where `fetch` puts it, when there is one
  */
 #ifndef STACKER_ELF_DEBUGFILE_H
 #define STACKER_ELF_DEBUGFILE_H
 
 #include "elf/elf.h"
 
+/* Longer ones are not build-ids (SHA-1 has 20 bytes, the longest in use 32). */
+#define BUILD_ID_MAX 64
+
+/* Fetches debug files from elsewhere (--debuginfod). */
+struct debug_fetch {
+	/* The path of the file, or NULL and why. */
+	const char *(*file)(void *context, struct bytes build_id, const char **why);
+	void *context;
+};
+
 struct debugfiles {
-	struct arena *arena;            /* everything opened lives here */
-	const char *const *directories; /* --debug-dir, NULL-terminated; or NULL */
-	const char *sysroot;            /* or NULL */
-	const char *refused; /* "debug file X refused: WHY" of the first one, or NULL */
+	struct arena *arena;             /* everything opened lives here */
+	const char *const *directories;  /* --debug-dir, NULL-terminated; or NULL */
+	const char *sysroot;             /* or NULL */
+	const struct debug_fetch *fetch; /* or NULL */
+	const char *refused;     /* "debug file X refused: WHY" of the first one, or NULL */
+	const char *not_fetched; /* why, of the first one; or NULL */
 };
 
 /* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running, for

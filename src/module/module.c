@@ -288,6 +288,7 @@ struct elf *module_debug_file(struct module *module, struct debugfiles *files)
 		module->debug_looked_for = true;
 		module->debug = debugfile_find(files, module->elf, module->path);
 		module->debug_refused = files->refused;
+		module->debug_not_fetched = files->not_fetched;
 	}
 	return module->debug;
 }

@@ -28,10 +28,11 @@ struct module {
 	bool is_executable; /* the program itself */
 	struct elf *debug;  /* its separate debug file: module_debug_file gives it */
 	bool debug_looked_for;
-	const char *debug_refused; /* "debug file X refused: WHY", or NULL */
-	void *cfi;                 /* unwind/'s own, lazily made */
-	void *go;                  /* unwind/'s own too */
-	void *symbols;             /* symbol/'s own, lazily made */
+	const char *debug_refused;     /* "debug file X refused: WHY", or NULL */
+	const char *debug_not_fetched; /* why, or NULL */
+	void *cfi;                     /* unwind/'s own, lazily made */
+	void *go;                      /* unwind/'s own too */
+	void *symbols;                 /* symbol/'s own, lazily made */
 };
 
 /* A mapping of a module's file (or the vDSO). ea = va - bias. */

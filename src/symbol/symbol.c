@@ -108,6 +108,7 @@ static struct module_symbols *symbols_of(struct symbolizer *s, struct module *mo
 		.arena = s->arena,
 		.directories = s->options.debug_directories,
 		.sysroot = s->options.sysroot,
+		.fetch = s->options.fetch,
 	};
 	open_files(m, s->arena);
 	module->symbols = m;
@@ -346,9 +347,12 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 
 static const char *no_debug_information(struct symbolizer *s, const struct module *module)
 {
+	const char *why = module->debug_not_fetched;
+
 	if (!module->build_id)
 		return "no debug information";
-	return arena_printf(s->arena, "no debug information (build-id %s)", module->build_id);
+	return arena_printf(s->arena, "no debug information (build-id %s)%s%s",
+			    module->build_id, why ? "; " : "", why ? why : "");
 }
 
 const char *symbolizer_note(struct symbolizer *s, const struct module *module)

@@ -29,6 +29,7 @@ struct symbol_options {
 	enum symbol_names names;
 	const char *const *debug_directories; /* --debug-dir: first; NULL-terminated or NULL */
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
+	const struct debug_fetch *fetch; /* for debug files that are nowhere here; or NULL */
 };
 
 /* One level of the inline chain, innermost first; the last one is the real function. */

@@ -1,0 +1,323 @@
+#include "cli/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define COMMAND "debuginfod-find"
+#define LIMIT_S_MAX 86400 /* a day is no limit any more */
+
+/* What goes through the pipes, whole. Both ends are one program. */
+struct question {
+	char build_id[2 * BUILD_ID_MAX + 1];
+};
+struct answer {
+	bool found;
+	char text[PATH_MAX]; /* the path, or why there is none */
+};
+
+static bool read_whole(int fd, void *to, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = read(fd, (char *)to + done, size - done);
+
+		if (got == 0 || (got < 0 && errno != EINTR))
+			return false;
+		done += got > 0 ? (size_t)got : 0;
+	}
+	return true;
+}
+
+static bool write_whole(int fd, const void *from, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t put = write(fd, (const char *)from + done, size - done);
+
+		if (put < 0 && errno != EINTR)
+			return false;
+		done += put > 0 ? (size_t)put : 0;
+	}
+	return true;
+}
+
+/* ---- The process that is set apart ---- */
+
+struct server {
+	int questions, answers;
+	bool verbose;
+	uint64_t limit_s;
+	bool begun;
+	struct timespec end; /* CLOCK_MONOTONIC; once begun */
+	char given_up[80];   /* asking again is no use; "": go on */
+};
+
+/* What it waits for: the end of the command, or its own. */
+static sigset_t awaited(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+static void no_answer(struct answer *answer, const char *why)
+{
+	answer->found = false;
+	snprintf(answer->text, sizeof answer->text, "%s", why);
+}
+
+static void give_up(struct server *server, struct answer *answer, const char *why)
+{
+	snprintf(server->given_up, sizeof server->given_up, "%s", why);
+	no_answer(answer, why);
+}
+
+/* 0 or an errno. Its stdout is `out`; it reads nothing, and says nothing unless --verbose. */
+static int command_start(const struct server *server, const char *build_id, int out, pid_t *pid)
+{
+	char name[] = COMMAND, what[] = "debuginfo", id[sizeof((struct question *)0)->build_id];
+	char *argv[] = {name, what, id, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, ignored;
+	int status;
+
+	memcpy(id, build_id, sizeof id);
+	sigemptyset(&none);
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGPIPE); /* main ignores it */
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+	if (!server->verbose)
+		posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY,
+						 0);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &ignored);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	status = posix_spawnp(pid, COMMAND, &files, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return status;
+}
+
+static struct timespec time_left(const struct server *server)
+{
+	struct timespec now, left;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left = (struct timespec){server->end.tv_sec - now.tv_sec,
+				 server->end.tv_nsec - now.tv_nsec};
+	if (left.tv_nsec < 0) {
+		left.tv_sec--;
+		left.tv_nsec += 1000000000;
+	}
+	return left.tv_sec < 0 ? (struct timespec){0, 0} : left;
+}
+
+/* True when the command has ended by itself. Out of time, or when Stacker is no more, it is ended. */
+static bool command_wait(const struct server *server, pid_t pid, int *status)
+{
+	sigset_t set = awaited();
+
+	while (waitpid(pid, status, WNOHANG) == 0) {
+		struct timespec left = time_left(server);
+		int signal = sigtimedwait(&set, NULL, &left);
+
+		if (signal == SIGCHLD || (signal < 0 && errno == EINTR))
+			continue;
+		kill(pid, SIGKILL);
+		waitpid(pid, status, 0);
+		if (signal > 0)
+			_exit(0);
+		return false;
+	}
+	return true;
+}
+
+/* The one line that the command printed, if it is a path. A pipe holds more than any path, so
+ * nobody needs to read while the command runs. */
+static bool path_read(int from, struct answer *answer)
+{
+	ssize_t got = read(from, answer->text, sizeof answer->text - 1);
+	char *end;
+
+	if (got <= 0 || answer->text[0] != '/')
+		return false;
+	answer->text[got] = '\0';
+	end = strchr(answer->text, '\n');
+	if (!end || end != answer->text + got - 1)
+		return false;
+	*end = '\0';
+	return true;
+}
+
+static void why_failed(int status, struct answer *answer)
+{
+	const char *servers = getenv("DEBUGINFOD_URLS");
+	const char *hint = servers && *servers ? "" : " (DEBUGINFOD_URLS is not set)";
+
+	if (WIFEXITED(status))
+		snprintf(answer->text, sizeof answer->text, "it found nothing%s", hint);
+	else
+		snprintf(answer->text, sizeof answer->text, "it was ended by signal %d",
+			 WTERMSIG(status));
+}
+
+static void find(struct server *server, const char *build_id, struct answer *answer)
+{
+	int pipe_ends[2], error, status;
+	pid_t pid;
+
+	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+		no_answer(answer, strerror(errno));
+		return;
+	}
+	error = command_start(server, build_id, pipe_ends[1], &pid);
+	close(pipe_ends[1]);
+	if (error == ENOENT)
+		give_up(server, answer, "it is not installed");
+	else if (error)
+		give_up(server, answer, strerror(error));
+	else if (!command_wait(server, pid, &status))
+		give_up(server, answer, "out of time (--debuginfod-timeout)");
+	else if (status != 0)
+		why_failed(status, answer);
+	else if (!(answer->found = path_read(pipe_ends[0], answer)))
+		no_answer(answer, "what it printed is not a path");
+	close(pipe_ends[0]);
+}
+
+static void answer_question(struct server *server, const char *build_id, struct answer *answer)
+{
+	*answer = (struct answer){.found = false};
+	if (!server->begun) {
+		clock_gettime(CLOCK_MONOTONIC, &server->end);
+		server->end.tv_sec += (time_t)server->limit_s;
+		server->begun = true;
+	}
+	if (server->given_up[0])
+		no_answer(answer, server->given_up);
+	else
+		find(server, build_id, answer);
+}
+
+static void quiet_begin(const struct server *server)
+{
+	sigset_t set = awaited();
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* Who waits for the end of Stacker's output must not wait for this process. */
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	if (!server->verbose)
+		dup2(null, STDERR_FILENO);
+}
+
+__attribute__((noreturn)) static void serve(struct server *server)
+{
+	struct question question;
+	struct answer answer;
+
+	quiet_begin(server);
+	while (read_whole(server->questions, &question, sizeof question)) {
+		question.build_id[sizeof question.build_id - 1] = '\0';
+		answer_question(server, question.build_id, &answer);
+		if (!write_whole(server->answers, &answer, sizeof answer))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- Stacker's side ---- */
+
+struct fetcher {
+	struct debug_fetch face;
+	struct arena *arena;
+	const struct options *options;
+	int questions, answers; /* -1: there is no such process */
+};
+
+static const char *fetch_file(void *context, struct bytes build_id, const char **why)
+{
+	struct fetcher *fetcher = context;
+	const char *hex = build_id_text(fetcher->arena, build_id);
+	struct question question = {.build_id = ""};
+	struct answer answer;
+
+	snprintf(question.build_id, sizeof question.build_id, "%s", hex);
+	progress(fetcher->options, "asking debuginfod servers");
+	if (!write_whole(fetcher->questions, &question, sizeof question) ||
+	    !read_whole(fetcher->answers, &answer, sizeof answer))
+		no_answer(&answer, "the process that runs it has ended");
+	progress(fetcher->options, NULL);
+	if (answer.found)
+		return arena_string(fetcher->arena, answer.text);
+	*why = arena_printf(fetcher->arena, COMMAND ": %s", answer.text);
+	return NULL;
+}
+
+static bool pipes_make(int questions[2], int answers[2])
+{
+	if (pipe2(questions, O_CLOEXEC) != 0)
+		return false;
+	if (pipe2(answers, O_CLOEXEC) == 0)
+		return true;
+	close(questions[0]);
+	close(questions[1]);
+	return false;
+}
+
+const struct debug_fetch *fetch_start(struct arena *arena, const struct options *options)
+{
+	struct fetcher *fetcher = arena_new(arena, struct fetcher);
+	uint64_t limit_s = options->debuginfod_timeout_s;
+	int questions[2], answers[2];
+	pid_t pid;
+
+	*fetcher = (struct fetcher){
+		{fetch_file, fetcher}, arena, options, .questions = -1, .answers = -1};
+	if (!pipes_make(questions, answers))
+		return &fetcher->face;
+	pid = fork();
+	if (pid == 0) {
+		struct server server = {
+			.questions = questions[0],
+			.answers = answers[1],
+			.verbose = options->verbose,
+			.limit_s = limit_s == 0            ? FETCH_LIMIT_S
+				   : limit_s > LIMIT_S_MAX ? LIMIT_S_MAX
+							   : limit_s,
+		};
+
+		close(questions[1]);
+		close(answers[0]);
+		serve(&server);
+	}
+	close(questions[0]);
+	close(answers[1]);
+	fetcher->questions = questions[1];
+	fetcher->answers = answers[0];
+	return &fetcher->face;
+}
