@@ -38,7 +38,7 @@ say  = @printf '  %-10s %s\n' '$(1)' '$(2)'
 # undefined-behaviour sanitizers. clang is compiled for its warnings.
 
 RELEASED := amd64 arm64
-FLAVOURS := $(RELEASED) san clang fuzz
+FLAVOURS := $(RELEASED) san clang fuzz cov
 
 ARCH_amd64 := x86_64
 ARCH_arm64 := aarch64
@@ -77,6 +77,14 @@ PROGRAM_fuzz  := stacker
 CFLAGS_fuzz   := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link \
 		-fno-sanitize-recover=undefined -Wno-unknown-warning-option -isystem /usr/include/libiberty
 LDFLAGS_fuzz  :=
+
+# To count lines, see mk/coverage.mk.
+CC_cov       := gcc
+BINUTILS_cov :=
+SETUP_cov    := san
+PROGRAM_cov  := stacker
+CFLAGS_cov   := -O0 --coverage -fprofile-update=atomic -isystem /usr/include/libiberty
+LDFLAGS_cov  := -Wl,--wrap=sandbox_enter tests/lib/no_sandbox.c
 
 CPPFLAGS := -Isrc -D_GNU_SOURCE -DSTACKER_VERSION='"$(VERSION)"'
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -212,7 +220,7 @@ test:
 	+@$(MAKE) --no-print-directory pytest-ptrace
 	$(if $(wildcard mk/arm64.mk),+@$(MAKE) --no-print-directory test-arm64)
 
-include $(wildcard mk/arm64.mk mk/bench.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)
+include $(wildcard mk/arm64.mk mk/coverage.mk mk/bench.mk mk/fuzz.mk mk/oracle.mk mk/torture.mk)
 
 lint: | setup-lint
 	+@scripts/lint
@@ -263,6 +271,7 @@ help:
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
 	'make fuzz         libFuzzer on every parser, FUZZ_SECONDS=60 each (fuzz-short: some runs)' \
+	'make coverage     which lines the tests run, by room' \
 	'make torture      storms of signals, stops, threads, execs and kills, long (TORTURE=8)' \
 	'make oracle-rows|oracle-lengths|oracle-symbols|oracle-live' \
 	'                  comparisons with other readers and tracers, in their long form (mk/oracle.mk)' \
