@@ -1,7 +1,6 @@
 /*
  * stacker: dispatch to a command, exit status.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +87,7 @@ int main(int argc, char **argv)
 	struct arena arena = {0};
 	int status;
 
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
+	stdout_pipe_guard();
 	output_guard_signals();
 	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);

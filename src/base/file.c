@@ -208,6 +208,18 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 	return file_read_fd(arena, fd, path, limit, out, e);
 }
 
+static void (*pipe_signal_before)(int);
+
+void stdout_pipe_guard(void)
+{
+	pipe_signal_before = signal(SIGPIPE, SIG_IGN);
+}
+
+void stdout_pipe_may_end_us(void)
+{
+	signal(SIGPIPE, pipe_signal_before);
+}
+
 /* What a signal handler has to remove; one output is open at a time. */
 static const char *volatile unfinished;
 

@@ -67,6 +67,12 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 bool output_commit(struct output *out, struct err *e);
 void output_abandon(struct output *out);
 
+/* Until stdout_pipe_may_end_us, a write to a pipe that nobody reads any more is an error like any other.
+ * From then on it ends the program without a word, as it ends others (`| head`); for when no process
+ * is held and no file is half written. Where it was ignored all along, it stays so. */
+void stdout_pipe_guard(void);
+void stdout_pipe_may_end_us(void);
+
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the temporary file of the output that is open, and
  * then end the program as they would have; so does exit. */
 void output_guard_signals(void);

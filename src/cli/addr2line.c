@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/sandbox.h"
 #include "elf/symbols.h"
@@ -242,6 +243,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 	if (!module_open_file(&q.module, arena,
 			      options->executable ? options->executable : "a.out", &e))
 		return fail(&e);
+	stdout_pipe_may_end_us();
 	sandbox_enter((const char *const[]){NULL});
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)

@@ -427,6 +427,8 @@ void pipeline_restrict(const struct output *out)
 		strcpy(directory, out->temporary);
 		writable[0] = dirname(directory);
 	}
+	if (out->stream == stdout)
+		stdout_pipe_may_end_us();
 	sandbox_enter(writable);
 }
 

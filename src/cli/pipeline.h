@@ -39,7 +39,8 @@ struct report_options report_options_of(const struct options *options);
 bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
 		     struct err *e);
 
-/* From here on nothing but reading files and writing this output (cli/sandbox): to be called when no
+/* From here on nothing but reading files and writing this output (cli/sandbox), which may also end
+ * us when it is a pipe that was closed: to be called when no
  * process is needed any more, and before hostile files are read. */
 void pipeline_restrict(const struct output *out);
 

@@ -520,3 +520,23 @@ def test_progress_on_a_terminal(process):
             os.close(theirs)
         assert (shown == b"") == quiet
         assert quiet or shown.endswith(b"\r\x1b[K")
+
+
+@pytest.mark.parametrize("command", ["onephase", "capture", "symbolize", "addr2line"])
+def test_closed_pipe(tmp_path, start, command):
+    """`| head`: ends as other programs do, without a word; the process runs on."""
+    process = start("threads-gcc-O2")
+    process.told()
+    program.capture(process.pid, tmp_path / "c.json")
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = {
+        "onephase": ["-p", process.pid],
+        "capture": ["-p", process.pid, "-o", "-"],
+        "symbolize": ["-i", tmp_path / "c.json"],
+        "addr2line": ["-e", target.fixture("threads-gcc-O2"), "0x1", "main"],
+    }[command]
+    done = program.run(command, *arguments, stdout=writer)
+    os.close(writer)
+    assert done.status == -signal.SIGPIPE and done.err == "", done
+    process.await_unharmed()
