@@ -109,6 +109,14 @@ int file_open(const char *path, struct err *e)
 	return fd < 0 ? open_failed(path, e) : fd;
 }
 
+int file_open_rooted(int root, const char *path, struct err *e)
+{
+	struct stat st;
+	int fd = file_open_inside(root, path, false, &st);
+
+	return fd < 0 ? open_failed(path, e) : fd;
+}
+
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e)
 {
 	struct stat st;
@@ -138,16 +146,12 @@ bool file_map(const char *path, struct bytes *out, struct err *e)
 
 bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e)
 {
-	struct stat st;
-
 	if (!root)
 		return file_map(path, out, e);
 	SCOPED_FD int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_set(e, kind_of_errno(errno), "%s: %s", root, strerror(errno));
-	SCOPED_FD int fd = file_open_inside(dir, path, false, &st);
-	if (fd < 0)
-		open_failed(path, e);
+	SCOPED_FD int fd = file_open_rooted(dir, path, e);
 	if (fd < 0)
 		return err_within(e, "%s", root);
 	return file_map_fd(fd, path, out, e);

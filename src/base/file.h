@@ -34,6 +34,9 @@ bool file_look_inside(int root, const char *path, struct stat *st);
  * not a regular file. */
 int file_open(const char *path, struct err *e);
 
+/* Likewise of a path inside `root`, a directory descriptor. */
+int file_open_rooted(int root, const char *path, struct err *e);
+
 /* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
  * bytes. `name` is for messages, and for base/mapping, which keeps it as long as the mapping. */
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);

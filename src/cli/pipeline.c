@@ -111,14 +111,27 @@ static struct elf *find_debug_file(void *context, struct module *module)
 	return module_debug_file(module, &files);
 }
 
-struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options)
+/* --sysroot, else the root of a live process that has its own. */
+static const char *sysroot_of(const struct options *options, const struct modules *modules)
+{
+	return options->sysroot ? options->sysroot : modules->root;
+}
+
+static const int *sysroot_dir_of(const struct options *options, const struct modules *modules)
+{
+	return !options->sysroot && modules->root ? &modules->root_dir : NULL;
+}
+
+struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options,
+					 const struct modules *modules)
 {
 	struct debugfiles *files = arena_new(arena, struct debugfiles);
 
 	*files = (struct debugfiles){
 		.arena = arena,
 		.directories = options->debug_directories.at,
-		.sysroot = options->sysroot,
+		.sysroot = sysroot_of(options, modules),
+		.sysroot_dir = sysroot_dir_of(options, modules),
 		.fetch = options->fetch,
 	};
 	return (struct unwind_options){
@@ -127,10 +140,19 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 	};
 }
 
+/* Open to the end: the sandbox is not let near other processes, so its name leads nowhere there. */
+static void root_keep(struct modules *modules, const struct snapshot *snapshot, int root)
+{
+	if (root < 0)
+		return;
+	modules->root = arena_printf(modules->arena, "/proc/%u/root", snapshot->pid);
+	modules->root_dir = root;
+}
+
 bool pipeline_capture(struct arena *arena, const struct options *options,
 		      struct snapshot *snapshot, struct modules *modules, struct err *e)
 {
-	struct unwind_options unwinding = pipeline_unwinding(arena, options);
+	struct unwind_options unwinding;
 	struct capture_request request;
 	struct captured captured;
 
@@ -144,6 +166,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);
+	root_keep(modules, snapshot, captured.root);
 	for (size_t i = 0; i < modules->count; i++) {
 		struct snapshot_module *record = &snapshot->modules[i];
 
@@ -152,6 +175,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		record->build_id = modules->at[i].build_id;
 	}
 	progress(options, "unwinding");
+	unwinding = pipeline_unwinding(arena, options, modules);
 	unwind_all(unwinder_new(arena, snapshot, modules, &unwinding), snapshot);
 	code_names_record(snapshot, arena, modules, captured.perf_map);
 	progress(options, NULL);
@@ -382,7 +406,8 @@ void pipeline_report(struct arena *arena, const struct options *options,
 	struct symbol_options symbols = {
 		.demangle = !options->no_demangle,
 		.debug_directories = options->debug_directories.at,
-		.sysroot = options->sysroot,
+		.sysroot = sysroot_of(options, modules),
+		.sysroot_dir = sysroot_dir_of(options, modules),
 		.fetch = options->fetch,
 	};
 	struct symbolizer *symbolizer = symbolizer_new(arena, &symbols);

@@ -13,7 +13,8 @@
 #include "unwind/unwind.h"
 
 /* How to walk stacks: with the separate debug files that the options tell where to find. */
-struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options);
+struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options,
+					 const struct modules *modules);
 
 /* Live process -> snapshot with unwound stacks, and its modules. `pid` comes from --pid or the
  * only argument. The caller closes nothing. */

@@ -9,7 +9,7 @@
 static void unwind_again(struct arena *arena, const struct options *options,
 			 struct snapshot *snapshot, struct modules *modules)
 {
-	struct unwind_options unwinding = pipeline_unwinding(arena, options);
+	struct unwind_options unwinding = pipeline_unwinding(arena, options, modules);
 	struct unwinder *unwinder = unwinder_new(arena, snapshot, modules, &unwinding);
 
 	for (size_t i = 0; i < snapshot->thread_count; i++) {

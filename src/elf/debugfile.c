@@ -1,5 +1,6 @@
 #include "elf/debugfile.h"
 
+#include <fcntl.h>
 #include <libgen.h>
 #include <lzma.h>
 #include <stdlib.h>
@@ -99,11 +100,11 @@ static const char *why_refused(struct elf *elf, int fd, const struct want *want)
 	return NULL;
 }
 
-static bool is_same_file(const char *a, const char *b)
+static bool is_file(int fd, const char *path)
 {
 	struct stat sa, sb;
 
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	return fstat(fd, &sa) == 0 && stat(path, &sb) == 0 && sa.st_dev == sb.st_dev &&
 	       sa.st_ino == sb.st_ino;
 }
 
@@ -115,19 +116,42 @@ static struct elf *refuse(struct debugfiles *files, const char *path, const char
 	return NULL;
 }
 
+/* What follows SYSROOT in a path, or NULL. */
+static const char *inside_sysroot(const struct debugfiles *files, const char *path)
+{
+	size_t len = files->sysroot ? strlen(files->sysroot) : 0;
+
+	if (len == 0 || strncmp(path, files->sysroot, len) != 0)
+		return NULL;
+	return path[len] == '/' || files->sysroot[len - 1] == '/' ? path + len : NULL;
+}
+
+static int candidate_open(const struct debugfiles *files, const char *path, struct err *e)
+{
+	const char *inside = inside_sysroot(files, path);
+
+	if (!inside)
+		return file_open(path, e);
+	if (files->sysroot_dir)
+		return file_open_rooted(*files->sysroot_dir, inside, e);
+	SCOPED_FD int dir = open(files->sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return dir < 0 ? file_open(path, e) : file_open_rooted(dir, inside, e);
+}
+
 /* Opens the file at `path` if it is what is wanted. A file that is not there is no news. */
 static struct elf *candidate(struct debugfiles *files, const char *path,
 			     const struct want *want)
 {
 	struct err e = {0};
-	SCOPED_FD int fd = file_open(path, &e);
+	SCOPED_FD int fd = candidate_open(files, path, &e);
 	struct bytes data;
 	struct elf *elf;
 	const char *why;
 
 	if (fd < 0)
 		return e.kind == ERR_NOT_FOUND ? NULL : refuse(files, path, e.text);
-	if (is_same_file(path, want->like->name))
+	if (is_file(fd, want->like->name))
 		return NULL;
 	if (!file_map_fd(fd, path, &data, &e))
 		return refuse(files, path, e.text);

@@ -1,7 +1,7 @@
 /*
  * elf/debugfile: where the rest of a file is: its separate debug file and the companions of that.
  *
- * Every file is checked before it is given out, and a candidate that fails the check is remembered
+ * Paths under SYSROOT are resolved inside it, symbolic links too. Every file is checked before it is given out, and a candidate that fails the check is remembered
  * (`refused`) and the next place tried:
  *   separate debug file  the build-id decides where the module has one; by .gnu_debuglink the CRC32
  *                        of the whole file must be right too
@@ -37,6 +37,7 @@ struct debugfiles {
 	struct arena *arena;             /* everything opened lives here */
 	const char *const *directories;  /* --debug-dir, NULL-terminated; or NULL */
 	const char *sysroot;             /* or NULL */
+	const int *sysroot_dir;          /* opened already; NULL: by its name */
 	const struct debug_fetch *fetch; /* or NULL */
 	const char *refused;     /* "debug file X refused: WHY" of the first one, or NULL */
 	const char *not_fetched; /* why, of the first one; or NULL */

@@ -48,6 +48,8 @@ struct modules {
 	size_t count;
 	struct module_range *ranges; /* by address, disjoint */
 	size_t range_count;
+	const char *root; /* of a live process that has another root than ours; or NULL */
+	int root_dir;     /* the same, opened */
 };
 
 /* How to look for a module's file when there is no live process. */

@@ -304,6 +304,7 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
 		job->out->perf_map = perf_map_read(job->arena, &job->process, &job->status);
+		job->out->root = process_foreign_root(&job->process);
 		stacks_keep(&job->stacks);
 	}
 	stacks_release(&job->stacks);
@@ -324,7 +325,7 @@ bool process_capture(struct captured *out, struct arena *arena,
 			  .iterator = ITERATOR_CLOSED};
 	bool ok = false, again = true;
 
-	*out = (struct captured){0};
+	*out = (struct captured){.root = -1};
 	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
 		captured_close(out);
 		if (!process_open(&job.process, request->pid, e)) {

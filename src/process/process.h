@@ -38,8 +38,9 @@ struct capture_request {
 
 struct captured {
 	struct snapshot snapshot;
-	int *files;            /* per module: an open descriptor, or -1 */
-	const char **whys;     /* per module: why there is none */
+	int *files;        /* per module: an open descriptor, or -1 */
+	const char **whys; /* per module: why there is none */
+	int root; /* the process's root directory, if it is another than ours; else -1 */
 	struct bytes perf_map; /* text of /tmp/perf-PID.map of the target; may be empty */
 };
 
@@ -52,7 +53,7 @@ const char *process_bpf_missing(void);
 bool process_capture(struct captured *out, struct arena *arena,
 		     const struct capture_request *request, struct err *e);
 
-/* Closes the module files (mappings made of them stay). */
+/* Closes the module files (mappings made of them stay). Not `root`. */
 void captured_close(struct captured *captured);
 
 #endif

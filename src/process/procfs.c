@@ -211,6 +211,23 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 	return true;
 }
 
+static bool is_same(int a_at, const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return fstatat(a_at, a, &sa, AT_EMPTY_PATH) != 0 || stat(b, &sb) != 0 ||
+	       (sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino);
+}
+
+/* Two roots may be one directory, and what is mounted below differ. */
+int process_foreign_root(const struct process *process)
+{
+	if (process->root < 0 || (is_same(process->root, "", "/") &&
+				  is_same(process->dir, "ns/mnt", "/proc/self/ns/mnt")))
+		return -1;
+	return fcntl(process->root, F_DUPFD_CLOEXEC, 0);
+}
+
 uint32_t task_count(const struct process *process)
 {
 	char text[8192];

@@ -36,6 +36,9 @@ struct process_status {
 bool process_open(struct process *process, uint32_t pid, struct err *e);
 void process_close(struct process *process);
 
+/* A descriptor of its root directory when its files are not ours (a container, chroot), else -1. */
+int process_foreign_root(const struct process *process);
+
 bool process_status(const struct process *process, struct process_status *out, struct err *e);
 
 /* One thread's line in stat: name and state, read in one go. False when it is gone. */

@@ -108,6 +108,7 @@ static struct module_symbols *symbols_of(struct symbolizer *s, struct module *mo
 		.arena = s->arena,
 		.directories = s->options.debug_directories,
 		.sysroot = s->options.sysroot,
+		.sysroot_dir = s->options.sysroot_dir,
 		.fetch = s->options.fetch,
 	};
 	open_files(m, s->arena);

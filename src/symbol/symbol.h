@@ -29,6 +29,7 @@ struct symbol_options {
 	enum symbol_names names;
 	const char *const *debug_directories; /* --debug-dir: first; NULL-terminated or NULL */
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
+	const int *sysroot_dir;               /* opened already; NULL: by its name */
 	const struct debug_fetch *fetch; /* for debug files that are nowhere here; or NULL */
 };
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import paths
 import program
@@ -143,6 +144,56 @@ def test_other_root(start, tmp_path):
         with target.running("chroot", root, outside) as process:
             stacks = process.told()
             truth.compare_all(stacks, program.report(process.pid))
+
+
+# Makes the directory argv[1] the root of a mount namespace of its own, and runs the program argv[2] there.
+CONTAINED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+root = os.fsencode(sys.argv[1])
+def call(function, *arguments):
+    if function(*arguments) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+call(libc.unshare, 0x20000)  # CLONE_NEWNS
+call(libc.mount, b"none", b"/", None, 0x44000, None)  # MS_PRIVATE | MS_REC
+call(libc.mount, root, root, None, 0x1000, None)  # MS_BIND
+os.chdir(root)
+call(lambda *a: libc.syscall(*a), libc_pivot, b".", b".")
+call(libc.umount2, b".", 2)  # MNT_DETACH
+os.execv(sys.argv[2], sys.argv[2:])
+""".replace("libc_pivot", {"x86_64": "155", "aarch64": "41"}.get(paths.MACHINE, "-1"))
+
+
+@pytest.mark.parametrize("where", ["by-build-id", "by-debug-link"])
+def test_debug_files_in_a_container(tmp_path, where):
+    """They are looked for in the target's root, where links mean what they mean to the target. Outside
+    is another program at the same path."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for a mount namespace")
+    root, full, path = tmp_path / "root", target.fixture("threads-static"), tmp_path / "program"
+    inside, debug = root / path.relative_to("/"), root / "store" / "program.debug"
+    for directory in (inside.parent, debug.parent):
+        directory.mkdir(parents=True)
+    shutil.copy(target.fixture("threads-static-pie"), path)
+    shutil.copy(full, debug)
+    subprocess.run(["strip", "-o", inside, full], check=True)
+    if where == "by-build-id":
+        out = subprocess.run(["readelf", "-n", full], capture_output=True, text=True, check=True).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", out).group(1)
+        link = root / "usr/lib/debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    else:
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", inside], check=True)
+        link = inside.parent / ".debug" / "program.debug"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/store/program.debug")
+    with target.running(sys.executable, "-c", CONTAINED, root, path) as process:
+        stacks = process.told()
+        truth.compare_all(stacks, program.report(process.pid))
+        # of another build: refused, and said by the name that leads there from outside
+        shutil.copy(target.fixture("threads-static-pie"), debug)
+        report = program.report(process.pid)
+        assert not any("main" in program.functions(t) for t in report["threads"])
+        assert any(f"/proc/{process.pid}/root/" in n and "refused" in n for n in report["notes"]), report["notes"]
 
 
 def test_mapped_device_is_not_opened():

@@ -100,7 +100,11 @@ static void open_module(struct scene *s)
 	s->ranges[0] = (struct module_range){
 		SCENE_BIAS, SCENE_BIAS + 0x10000, SCENE_BIAS, &s->module, true, false,
 	};
-	s->modules = (struct modules){&s->arena, &s->module, 1, s->ranges, 1};
+	s->modules = (struct modules){.arena = &s->arena,
+				      .at = &s->module,
+				      .count = 1,
+				      .ranges = s->ranges,
+				      .range_count = 1};
 }
 
 const struct stack *scene_walk(struct scene *s)
