@@ -66,6 +66,12 @@ static void input_release(struct stream *s)
 	s->released = used;
 }
 
+/* The place stays one when nothing is left: inflate_step may have to go back from it. */
+static void input_use(struct stream *s, size_t used)
+{
+	s->in = (struct bytes){s->in.at + used, s->in.len - used};
+}
+
 /* One call of the library each: moves s->in on and says how many bytes it gave. */
 static bool inflate_step(struct stream *s, uint8_t *to, size_t room, size_t *given,
 			 struct err *e)
@@ -84,7 +90,7 @@ static bool inflate_step(struct stream *s, uint8_t *to, size_t room, size_t *giv
 	state->avail_out = (uint32_t)room;
 	result = isal_inflate(state);
 	*given = room - state->avail_out;
-	s->in = bytes_from(s->in, in - state->avail_in);
+	input_use(s, in - state->avail_in);
 	if (result != ISAL_DECOMP_OK)
 		return err_set(e, ERR_FORMAT, "damaged zlib data");
 	s->between = state->block_state == ISAL_BLOCK_FINISH;
@@ -104,7 +110,7 @@ static bool zstd_step(struct stream *s, uint8_t *to, size_t room, size_t *given,
 	size_t result = ZSTD_decompressStream(s->zstd, &out, &in);
 
 	*given = out.pos;
-	s->in = bytes_from(s->in, in.pos);
+	input_use(s, in.pos);
 	if (ZSTD_isError(result))
 		return err_set(e, ERR_FORMAT, "damaged zstd data: %s",
 			       ZSTD_getErrorName(result));

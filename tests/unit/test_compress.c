@@ -401,6 +401,28 @@ static void test_pieces_of_every_size(void **state)
 	}
 }
 
+/* Fewer bytes behind the stream than the library reads ahead, and a reader that takes byte by byte: all
+ * input is used up before the end is seen. */
+static void test_garbage_read_ahead(void **state)
+{
+	struct arena arena = {0};
+
+	(void)state;
+	for (size_t behind = 0; behind < 8; behind++) {
+		struct bytes in = glued(&arena, zlib_one, sizeof zlib_one,
+					(struct bytes){(const uint8_t *)"garbage", behind});
+		struct stream *stream = stream_open(STREAM_ZLIB, in, false, TEXT_SIZE, NULL);
+		bool good = true;
+		uint8_t byte;
+
+		for (size_t i = 0; i < TEXT_SIZE && good; i++)
+			good = stream_read(stream, &byte, 1, NULL);
+		assert_int_equal(good, behind == 0);
+		stream_close(stream);
+	}
+	arena_free(&arena);
+}
+
 /* Who does not read to the end does not learn that it is damaged, and who does, does. */
 static void test_damage_is_met_where_it_is(void **state)
 {
@@ -489,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_xz_bombs),
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_pieces_of_every_size),
+		cmocka_unit_test(test_garbage_read_ahead),
 		cmocka_unit_test(test_damage_is_met_where_it_is),
 		cmocka_unit_test(test_allowance),
 		cmocka_unit_test(test_allowance_is_used_up),
