@@ -271,6 +271,7 @@ help:
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
 	'make fuzz         libFuzzer on every parser, FUZZ_SECONDS=60 each (fuzz-short: some runs)' \
+	'make bench        measures Stacker beside its peers (RUNS=5 BENCH=stop,trace,symbols...)' \
 	'make coverage     which lines the tests run, by room' \
 	'make torture      storms of signals, stops, threads, execs and kills, long (TORTURE=8)' \
 	'make oracle-rows|oracle-lengths|oracle-symbols|oracle-live' \

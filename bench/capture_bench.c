@@ -4,10 +4,7 @@
  *
  *     capture_bench [THREADS [FRAMES]]      10,000 threads of 33 frames unless told otherwise
  *
- * It needs the lower rooms only:
- *     cc -O2 -std=gnu17 -D_GNU_SOURCE -DSTACKER_VERSION='"0"' -Isrc -o capture_bench \
- *         bench/capture_bench.c src/base/[a-z]*.c src/arch/[a-z]*.c src/snapshot/[a-z]*.c \
- *         src/output/[a-z]*.c -ljson-c
+ * Built by `make bench`.
  */
 #include <stdlib.h>
 #include <sys/resource.h>

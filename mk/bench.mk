@@ -1,7 +1,24 @@
 # Measurements beside other tools. Included by the Makefile.
 
-.PHONY: bench-symbols
+.PHONY: bench bench-symbols setup-bench
 RUNS ?= 5
+# Some of: stop, methods, trace, symbols, unwind, real, capture, instructions.
+BENCH ?=
+BENCH_RESULTS ?= $(BUILD)/bench/results.md
+
+setup-bench:
+	@scripts/install-packages symbolizer bench
+
+BENCHES := $(addprefix $(BUILD)/bench/,unwind_bench capture_bench lookup_bench)
+$(BENCHES): $(BUILD)/bench/%: bench/%.c $(BUILD)/$(HOST)/libstacker.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC_$(HOST)) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(HOST)) $(LDFLAGS_$(HOST)) -o $@ $(filter %.c %.a,$^) $(LDLIBS)
+
+# Everything: takes about half an hour, and wants a quiet machine.
+bench: $(HOST) $(BENCHES) | setup-test setup-bench
+	$(Q)$(PYTHON) bench/all.py $(BENCH_RESULTS) $(DIST)/stacker-$(HOST) $(BUILD) --runs $(RUNS) $(if $(BENCH),--only $(BENCH))
+
 bench-symbols: $(HOST) | setup-test setup-symbolizer
 	$(Q)$(PYTHON) bench/symbolize.py $(DIST)/stacker-$(HOST) --runs $(RUNS) --place $(BUILD)/bench \
 		--json $(BUILD)/bench/symbolize.json

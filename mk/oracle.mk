@@ -20,11 +20,6 @@ endef
 $(eval $(call oracle_program,rows,tests/oracle/rows.c tests/unit/row_text.c))
 $(eval $(call oracle_program,lengths,tests/oracle/lengths.c))
 
-$(BUILD)/bench/unwind_bench: bench/unwind_bench.c $(BUILD)/$(HOST)/libstacker.a
-	$(call say,CC,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC_$(HOST)) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(HOST)) $(LDFLAGS_$(HOST)) -o $@ $(filter %.c %.a,$^) $(LDLIBS)
-
 oracle-rows: $(ORACLES)/rows | setup-test
 	$(Q)$(PYTHON) tests/oracle/compare_rows.py $< $(ORACLE_FILES)
 
