@@ -104,7 +104,7 @@ static int command_start(const struct server *server, const char *build_id, int 
 	memcpy(id, build_id, sizeof id);
 	sigemptyset(&none);
 	sigemptyset(&ignored);
-	sigaddset(&ignored, SIGPIPE); /* main ignores it */
+	sigaddset(&ignored, SIGPIPE); /* as it is at the beginning of main */
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
 	if (!server->verbose)
@@ -259,6 +259,16 @@ struct fetcher {
 	int questions, answers; /* -1: there is no such process */
 };
 
+/* That process may have been killed, which must not end Stacker: a signal only tells of stdout. */
+static bool question_put(int to, const struct question *question)
+{
+	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+	bool ok = write_whole(to, question, sizeof *question);
+
+	signal(SIGPIPE, before);
+	return ok;
+}
+
 static const char *fetch_file(void *context, struct bytes build_id, const char **why)
 {
 	struct fetcher *fetcher = context;
@@ -268,7 +278,7 @@ static const char *fetch_file(void *context, struct bytes build_id, const char *
 
 	snprintf(question.build_id, sizeof question.build_id, "%s", hex);
 	progress(fetcher->options, "asking debuginfod servers");
-	if (!write_whole(fetcher->questions, &question, sizeof question) ||
+	if (!question_put(fetcher->questions, &question) ||
 	    !read_whole(fetcher->answers, &answer, sizeof answer))
 		no_answer(&answer, "the process that runs it has ended");
 	progress(fetcher->options, NULL);

@@ -167,6 +167,19 @@ def test_not_installed(subject, finder, tmp_path):
     assert program.run("addr2line", "-e", tmp_path / "none", "0", "--debuginfod").status == program.NOTHING
 
 
+def test_process_that_runs_it_is_killed(finder, start, tmp_path):
+    """Two modules ask: the first one hears nothing, the second one finds nobody."""
+    finder.does("")
+    (finder.bin / "debuginfod-find").write_text("#!/bin/sh\nkill -9 $PPID\n")
+    for name in ("plugin-host", "plugin-1.so"):
+        subprocess.run(["strip", "-o", tmp_path / name, target.fixture(name)], check=True)
+    process = start(tmp_path / "plugin-host", tmp_path / "plugin-1.so")
+    process.lines_until("ready")
+    done = program.run("onephase", "--pid", process.pid, "--debuginfod", env=finder.env)
+    assert done.status == program.COMPLETE and done.err == "", done
+    assert done.out.count("debuginfod-find: the process that runs it has ended") == 2, done
+
+
 def is_gone(pid):
     return not os.path.exists(f"/proc/{pid}")
 

@@ -18,7 +18,8 @@ RUST = r"std::|core::|alloc::|^main$|__rust_|^\?$"
 THREADS = [
     "gcc-O0", "gcc-O1", "gcc-O2", "gcc-O3-lto", "gcc-Os", "g++", "clang-O0", "clang-O2", "frame-pointer",
     "no-frame-pointer", "static", "static-pie", "no-pie", "cf-protection", "lld", "lld-no-pie",
-    "lld-no-rosegment", "mold", "gold", "gold-no-table", "gold-no-pie", "noseparate-code", "large-pages", "now", "lazy",
+    "lld-no-rosegment", "lld-separate-code", "lld-static-pie", "mold", "mold-no-pie", "mold-noseparate-code",
+    "mold-static-pie", "gold", "gold-no-table", "gold-no-pie", "noseparate-code", "large-pages", "now", "lazy",
     "dwarf4", "compressed", "no-table", "debug-frame", "debug-frame-compressed", "table-omit", "table-wrong",
     "no-program-header", "no-build-id", "other-build-id", "debuglink", "debug-frame-debuglink",
 ]
