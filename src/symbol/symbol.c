@@ -26,6 +26,7 @@ struct module_symbols {
 	struct elf *debug;     /* separate debug file; or NULL */
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
 	struct dwarf *dwarf;   /* or NULL */
+	uint64_t dwarf_shift;  /* ea in dwarf_elf minus ea in the module: not 0 after prelink */
 	struct symtab_sources tables;
 	struct symtab *symtab; /* for the addresses of the first batch; then for all */
 	bool symtab_is_for_all;
@@ -76,6 +77,15 @@ static bool has_dwarf(const struct elf *elf)
 	return info && info->type != SHT_NOBITS && info->size;
 }
 
+/* prelink moved libraries to other addresses; their debug files kept those of the linker. By a section:
+ * tools that change a file add segments, even before the first. */
+static uint64_t shift_between(const struct elf *from, const struct elf *to)
+{
+	const struct elf_section *a = elf_section(from, ".text"), *b = elf_section(to, ".text");
+
+	return a && b && a->size == b->size ? b->ea - a->ea : 0;
+}
+
 static void open_files(struct module_symbols *m, struct arena *arena)
 {
 	struct module *module = m->module;
@@ -88,11 +98,12 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 	}
 	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
+	m->dwarf_shift = shift_between(module->elf, m->dwarf_elf);
 	m->go = gopclntab_open(arena, module->elf);
 	m->tables = (struct symtab_sources){
 		.module = module->elf,
 		.embedded = debugfile_embedded(module->elf, &m->embedded_problem),
-		.debug = m->debug,
+		.debug = m->dwarf_shift ? NULL : m->debug,
 	};
 }
 
@@ -320,6 +331,21 @@ static void symtab_prepare(struct symbolizer *s, struct module_symbols *m,
 	arena_free(&scratch);
 }
 
+static void dwarf_answer_all(struct module_symbols *m, struct dwarf_answer *unique,
+			     size_t count)
+{
+	/* They must stay in order. */
+	if (unique[count - 1].ea + m->dwarf_shift < unique[0].ea + m->dwarf_shift)
+		return;
+	for (size_t i = 0; i < count; i++)
+		unique[i].ea += m->dwarf_shift;
+	dwarf_lookup(m->dwarf, unique, count);
+	for (size_t i = 0; m->dwarf_shift && i < count; i++)
+		for (size_t k = 0; k < unique[i].frame_count; k++)
+			if (unique[i].frames[k].function_ea)
+				unique[i].frames[k].function_ea -= m->dwarf_shift;
+}
+
 void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer *answers,
 	       size_t count)
 {
@@ -334,8 +360,8 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 			unique[unique_count++].ea = order[i]->ea;
 	if (m)
 		symtab_prepare(s, m, unique, unique_count);
-	if (m && m->dwarf)
-		dwarf_lookup(m->dwarf, unique, unique_count);
+	if (m && m->dwarf && count)
+		dwarf_answer_all(m, unique, unique_count);
 	for (size_t i = 0, u = 0; m && i < count; i++) {
 		if (i && order[i]->ea == order[i - 1]->ea) {
 			*order[i] = *order[i - 1];

@@ -30,9 +30,9 @@ def symbol_address(path, name):
     return next(int(row.split()[0], 16) for row in out.splitlines() if row.split()[1:] in (["T", name], ["t", name]))
 
 
-def answers(path, addresses):
+def answers(path, addresses, *options):
     """[function, file:line] of each address, with all inlined levels."""
-    done = program.run("addr2line", "-afi", "-e", path, input="".join(f"{a:#x}\n" for a in addresses))
+    done = program.run("addr2line", "-afi", "-e", path, *options, input="".join(f"{a:#x}\n" for a in addresses))
     assert done.status == program.COMPLETE, done
     found = []
     for line in done.out.splitlines():
@@ -130,6 +130,26 @@ def test_supplementary_file(start, tmp_path):
         real = [f for f in frames if not f["inlined"]]
         assert real and all(f["function"] for f in real), program.shown(thread)
         assert any(f["line"] for f in frames), program.shown(thread)
+
+
+# prelink moves a library and leaves its debug file as it was.
+
+def test_library_that_was_moved(tmp_path):
+    need("gcc", "objcopy", "strip")
+    (tmp_path / "prog.c").write_text(COLLECTED)
+    command("gcc", "-g", "-O1", "-shared", "-fPIC", "prog.c", "-o", "lib.so", cwd=tmp_path)
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(
+        ["readelf", "-n", tmp_path / "lib.so"], capture_output=True, text=True, check=True).stdout)[1]
+    debug = tmp_path / "debug" / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    command("objcopy", "--only-keep-debug", "lib.so", debug, cwd=tmp_path)
+    command("strip", "-o", "stripped.so", "lib.so", cwd=tmp_path)
+    command("objcopy", "--change-addresses=0x3000000", "stripped.so", "moved.so", cwd=tmp_path)
+    kept = symbol_address(tmp_path / "lib.so", "kept")
+    there, = answers(tmp_path / "lib.so", [kept])
+    assert there[-2] == "kept"
+    assert answers(tmp_path / "moved.so", [kept + 0x3000000], "--debug-dir", tmp_path / "debug") == [there]
+    assert answers(tmp_path / "stripped.so", [kept], "--debug-dir", tmp_path / "debug") == [there]
 
 
 # Go compresses its debug information by itself.
