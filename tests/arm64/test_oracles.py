@@ -1,5 +1,5 @@
 """Files of arm64 read on this machine: the C library's call frame information as readelf reads it, its
-code against that, and its debug information as llvm-symbolizer reads it."""
+code against that, and its debug information as llvm-symbolizer and binutils' addr2line read it."""
 import re
 import shutil
 import subprocess
@@ -41,10 +41,12 @@ def test_frames_told_by_code(library):
     assert all(ours == theirs for ours, theirs in re.findall(r"CFA sp(\S+), not (\S+)", "\n".join(differences)))
 
 
-def test_symbols():
-    symbolizer = next(filter(shutil.which, ["llvm-symbolizer-19", "llvm-symbolizer"]), None)
+@pytest.mark.parametrize("names", [["llvm-symbolizer-19", "llvm-symbolizer"], ["aarch64-linux-gnu-addr2line"]],
+                         ids=["llvm", "binutils"])
+def test_symbols(names):
+    symbolizer = next(filter(shutil.which, names), None)
     if not symbolizer:
-        pytest.skip("llvm-symbolizer is not installed")
+        pytest.skip(f"{names[-1]} is not installed")
     debug_file, = (SYSROOT / "usr/lib/debug/.build-id").glob(build_id_path(SYSROOT / LIBRARIES[0]))
     done = run(sys.executable, paths.TOP / "tests/oracle/compare_symbolizer.py", "--stacker", paths.STACKER,
                "--oracle", symbolizer, "--count", ADDRESSES, debug_file)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Compares Stacker's symbols with llvm-symbolizer's at random addresses of functions.
+"""Compares Stacker's symbols with those of llvm-symbolizer, or of binutils' addr2line, at random addresses.
 
 For each FILE: N addresses inside functions of its symbol table are asked of both, and each answer
 is put into one class:
@@ -19,6 +19,7 @@ Exit status 0 when the goals are met for every file, else 1.
 import argparse
 import collections
 import json
+import os
 import random
 import re
 import subprocess
@@ -54,7 +55,34 @@ def ask(command, addresses):
                           check=True).stdout
 
 
+# binutils joins a relative compilation directory to names that begin with it already.
+JOINED_TWICE = re.compile(r"^(\./[^/]+)/\1(?=/)")
+
+
+def is_binutils(tool):
+    return os.path.basename(tool).endswith("addr2line")
+
+
+def drop_files(ours, theirs):
+    """binutils 2.40 takes the unit's own file for files 0 and 1 of DWARF 5: says how often files are the
+    same, and leaves the lines to be compared."""
+    files = [[level.file for level in answers[address]] for address in ours for answers in (ours, theirs)]
+    same = sum(1 for one, other in zip(files[::2], files[1::2]) if one == other)
+    print(f"files {100 * same / len(ours):.2f} %")
+    for answers in (ours, theirs):
+        for address, levels in answers.items():
+            answers[address] = [level._replace(file=None) for level in levels]
+
+
+def ask_binutils(tool, path, addresses):
+    answers = ask_addr2line([tool], path, addresses)
+    return {address: [level._replace(file=level.file and JOINED_TWICE.sub(r"\1", level.file)) for level in levels]
+            for address, levels in answers.items()}
+
+
 def ask_oracle(tool, path, addresses):
+    if is_binutils(tool):
+        return ask_binutils(tool, path, addresses)
     text = ask([tool, "--no-demangle", "--no-debuginfod", "--output-style=JSON", "-e", path],
                addresses)
     answers = {}
@@ -66,8 +94,8 @@ def ask_oracle(tool, path, addresses):
     return answers
 
 
-def ask_stacker(program, path, addresses):
-    lines = ask([program, "addr2line", "-a", "-f", "-i", "-e", path], addresses).splitlines()
+def ask_addr2line(command, path, addresses):
+    lines = ask([*command, "-a", "-f", "-i", "-e", path], addresses).splitlines()
     answers, levels, name = {}, [], None
     for line in lines:
         if re.fullmatch(r"0x[0-9a-f]+", line):
@@ -76,11 +104,15 @@ def ask_stacker(program, path, addresses):
         elif name is None:
             name = line
         else:
-            file, _, number = line.rpartition(":")
+            file, _, number = line.split(" (discriminator")[0].rpartition(":")
             levels.append(Level(None if name == "??" else name, None if file == "??" else file,
                                 int(number) if number.isdigit() else 0))
             name = None
     return answers
+
+
+def ask_stacker(program, path, addresses):
+    return ask_addr2line([program, "addr2line"], path, addresses)
 
 
 def place(level):
@@ -146,6 +178,8 @@ def compare(path, options):
     ours = ask_stacker(options.stacker, path, addresses)
     theirs = ask_oracle(options.oracle, options.oracle_file or path, addresses)
     classes = collections.defaultdict(list)
+    if is_binutils(options.oracle):
+        drop_files(ours, theirs)
     for address in addresses:
         kind = classify(ours.get(address), theirs.get(address), names)
         classes[kind].append(address)
