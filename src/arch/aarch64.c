@@ -146,6 +146,7 @@ const struct arch arch_aarch64 = {
 	.has_pac = true,
 	.red_zone = 0,
 	.syscall_slot = SLOTS,
+	.syscall_number_slot = 8,
 	.syscalls = &aarch64_syscalls,
 	.thread_pointer_slot = SLOTS,
 	.thread_pointer_set = NT_ARM_TLS,

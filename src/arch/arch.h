@@ -96,8 +96,9 @@ struct arch {
 	int8_t dwarf_pc, dwarf_sp, dwarf_fp, dwarf_lr;
 	bool has_pac;      /* return addresses may carry pointer-authentication bits */
 	uint32_t red_zone; /* bytes below SP that a leaf function may use */
-	/* Slot that tells a system call stop (ORIG_RAX), or slot_count. */
-	uint32_t syscall_slot;
+	/* Slot that tells the system call a thread is in (ORIG_RAX). Where there is none: slot_count, and the
+	 * slot in which a call is given its number. */
+	uint32_t syscall_slot, syscall_number_slot;
 	const struct syscall_names *syscalls;
 	/* Where a thread's control block is, which both libcs put on top of its stack: in a slot, or, where
 	 * that is slot_count, the one word of this ptrace register set (0: not to be had). */

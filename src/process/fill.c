@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process/calls.h"
 #include "process/job.h"
 
 static const char *left_out_reason(const struct job *job, const struct held_thread *held)
@@ -28,29 +29,14 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 	}
 }
 
-/* "NUMBER args..." of /proc/PID/task/TID/syscall; "running" and -1 mean none. */
-static int64_t syscall_number(const struct job *job, uint32_t tid)
-{
-	const char *text = process_text(&job->process, job->arena, tid, "syscall");
-
-	return text && *text >= '0' && *text <= '9' ? strtoll(text, NULL, 10) : -1;
-}
-
-/* x86_64 keeps the number in ORIG_RAX, negative outside of system calls. aarch64 shows none. */
-static int64_t syscall_of_registers(const struct arch *arch, const struct registers *registers)
-{
-	if (arch->syscall_slot >= arch->slot_count)
-		return -1;
-	return (int64_t)registers->at[arch->syscall_slot] >= 0
-		       ? (int64_t)registers->at[arch->syscall_slot]
-		       : -1;
-}
-
 static void left_out_describe(const struct job *job, struct thread *thread)
 {
+	struct task_call call;
+
 	thread->wait_channel = process_text(&job->process, job->arena, thread->tid, "wchan");
 	thread->kernel_stack = process_text(&job->process, job->arena, thread->tid, "stack");
-	thread->syscall = syscall_number(job, thread->tid);
+	if (task_call(&job->process, thread->tid, &call))
+		thread->syscall = call.number;
 	if (thread->wait_channel && strcmp(thread->wait_channel, "0") == 0)
 		thread->wait_channel = NULL;
 }
@@ -83,7 +69,7 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 	if (held->released_ns)
 		thread->held_ns = held->released_ns - held->interrupted_ns;
 	if (held->has_registers) {
-		thread->syscall = syscall_of_registers(job->hold.arch, &held->registers);
+		thread->syscall = call_number(job->hold.arch, &held->registers, &held->call);
 		return;
 	}
 	thread->left_out = left_out_reason(job, held);

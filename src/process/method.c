@@ -1,5 +1,6 @@
 #include "process/method.h"
 
+#include "process/calls.h"
 #include "process/sleepers.h"
 #include "process/trouble.h"
 
@@ -43,13 +44,19 @@ static bool by_bpf(struct job *job, struct err *e)
 	return sleepers_capture(&sleepers, job->arena, e);
 }
 
+static bool by_ptrace(struct job *job, struct err *e)
+{
+	calls_look(&job->process, job->hold.arch, &job->table);
+	return hold_run(&job->hold, !job->request->tids, e);
+}
+
 bool method_run(struct job *job, struct err *e)
 {
 	bool may_fall_back = job->request->way == CAPTURE_BY_ANY && !job->request->never_stop;
 	struct err why = {0};
 
 	if (job->iterator.link < 0)
-		return hold_run(&job->hold, !job->request->tids, e);
+		return by_ptrace(job, e);
 	if (by_bpf(job, &why))
 		return true;
 	if (why.kind == ERR_PERMISSION)
@@ -59,5 +66,5 @@ bool method_run(struct job *job, struct err *e)
 		return false;
 	}
 	fall_back(job, &why);
-	return ptrace_choose(job, e) && hold_run(&job->hold, !job->request->tids, e);
+	return ptrace_choose(job, e) && by_ptrace(job, e);
 }

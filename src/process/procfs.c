@@ -123,6 +123,26 @@ bool task_stat(const struct process *process, uint32_t tid, struct task_stat *ou
 	return true;
 }
 
+/* "NUMBER ARGUMENT... SP PC", "-1 SP PC", or "running". */
+bool task_call(const struct process *process, uint32_t tid, struct task_call *out)
+{
+	char name[32], text[512], *pc, *sp;
+
+	snprintf(name, sizeof name, "%u/syscall", tid);
+	if (!read_small(process->task, name, text, sizeof text))
+		return false;
+	pc = strrchr(text, ' ');
+	if (!pc)
+		return false;
+	*pc++ = '\0';
+	sp = strrchr(text, ' ');
+	if (!sp)
+		return false;
+	*out = (struct task_call){strtoll(text, NULL, 10), strtoull(sp, NULL, 16),
+				  strtoull(pc, NULL, 16)};
+	return true;
+}
+
 /* getdents64 by hand: readdir allocates, and this runs also while the target is held. */
 struct directory_entry {
 	uint64_t inode;

@@ -48,6 +48,14 @@ struct task_stat {
 };
 bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out);
 
+/* A thread's line in syscall: the number of the system call it is blocked in (negative: it is blocked
+ * elsewhere) and its user stack pointer and pc. False when it runs, or is gone. */
+struct task_call {
+	int64_t number;
+	uint64_t sp, pc;
+};
+bool task_call(const struct process *process, uint32_t tid, struct task_call *out);
+
 /* Thread ids in the kernel's order (of their making); at most `max` into `tids`.
  * Returns how many there are. */
 size_t task_list(const struct process *process, uint32_t *tids, size_t max);

@@ -43,6 +43,9 @@ static void picture_take(struct held_thread *thread, struct sighting *sighting,
 	thread->kernel_state = state_letter(record->state);
 	thread->from_ns = record->after_ns;
 	memcpy(thread->registers.at, record->registers, sizeof thread->registers.at);
+	thread->call =
+		(struct task_call){record->syscall, thread->registers.at[arch_host()->sp_slot],
+				   thread->registers.at[arch_host()->pc_slot]};
 	sighting->thread_pointer = record->thread_pointer;
 	sighting->switches = record->switches;
 	sighting->has_picture = true;

@@ -31,7 +31,7 @@ bool thread_add(struct thread_table *table, uint32_t tid)
 		table->overflow = true;
 		return false;
 	}
-	table->threads[table->count] = (struct held_thread){.tid = tid};
+	table->threads[table->count] = (struct held_thread){.tid = tid, .call = {.number = -1}};
 	*slot = (uint32_t)table->count + 1;
 	__atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
 	return true;

@@ -6,6 +6,7 @@
 #define STACKER_PROCESS_THREADS_H
 
 #include "base/arena.h"
+#include "process/procfs.h"
 #include "process/stacks.h"
 
 enum held_state {
@@ -31,6 +32,8 @@ struct held_thread {
 	uint64_t interrupted_ns, released_ns;
 	uint64_t from_ns, until_ns; /* registers and stack are those of all this time */
 	struct registers registers;
+	struct task_call
+		call; /* that it was seen in, while it was not stopped; see process/calls */
 };
 
 struct thread_table {

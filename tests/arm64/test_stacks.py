@@ -35,6 +35,22 @@ def test_threads(name):
     truth.compare_all(stacks, report, lines=name not in NO_LINES)
 
 
+# The system call in which each of these threads waits; of the C library's choice on arm64.
+CALLS = {"sleeper": "clock_nanosleep", "epoll": "epoll_pwait", "pipe-reader": "read", "poll": "ppoll",
+         "pausing": "ppoll", "receiver": "recvfrom"}
+
+
+@pytest.mark.parametrize("how", ["stacks", "bpf"])
+@pytest.mark.parametrize("name", ["threads-pac-O2", "threads-static", "threads-musl"])
+def test_system_calls(name, how):
+    """Which the registers of a stopped thread do not tell: asked before the stop."""
+    case = results.case(name)
+    told = {t["thread_name"]: t["syscall_name"] for t in case.report(how)["threads"]}
+    musl = {"sleeper": "nanosleep"} if name in MUSL else {}
+    assert told.pop(case.program[:15]) == "ppoll", told
+    assert told == {name: {**CALLS, **musl}.get(name, "futex") for name in told} and len(told) == 10
+
+
 @pytest.mark.parametrize("name", CPP_CASES + named("inlines-(O2|pac)"))
 def test_names(name):
     case = results.case(name)
@@ -95,7 +111,7 @@ def test_vfork_parent_is_reported_and_not_held():
     report = case.report(status=program.PARTIAL)
     thread, = report["threads"]
     assert thread["state"] == "D" and thread["left_out"] and thread["registers"] is None
-    assert thread["wait_channel"] != "", thread
+    assert thread["wait_channel"] != "" and thread["syscall_name"] == "clone", thread
 
 
 def test_vfork_child():

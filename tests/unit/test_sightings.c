@@ -33,7 +33,8 @@ static void scene_open(struct scene *scene, size_t threads, bool follow_new)
 
 static struct bpf_record record_of(struct scene *scene, uint32_t tid)
 {
-	struct bpf_record record = {.tid = tid, .state = 1, .switches = 7, .exec_id = 3};
+	struct bpf_record record = {
+		.tid = tid, .state = 1, .switches = 7, .exec_id = 3, .syscall = 35};
 
 	record.before_ns = ++scene->clock;
 	record.after_ns = ++scene->clock;
@@ -139,6 +140,9 @@ static void looks_make_pictures(void **state)
 					 (uintmax_t)thread->until_ns);
 			/* The registers are those of the beginning. */
 			assert_int_equal(thread->registers.at[0], thread->from_ns);
+			assert_int_equal(thread->call.number, 35);
+			assert_int_equal(thread->call.sp,
+					 thread->registers.at[arch_host()->sp_slot]);
 		}
 		arena_free(&scene.arena);
 	}

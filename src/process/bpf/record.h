@@ -19,7 +19,8 @@ struct bpf_record {
 	__u8 on_cpu;
 	__u8 is_ending; /* on its way out, or a zombie */
 	__u8 is_32bit;  /* its registers are those of a 32-bit program */
-	__u8 unused[5];
+	__u8 unused[1];
+	__s32 syscall;             /* number of the system call it is in; negative: none */
 	__u64 before_ns, after_ns; /* CLOCK_MONOTONIC */
 	__u64 switches;            /* voluntary and involuntary, since its beginning */
 	__u64 exec_id;             /* counts the programs that it has run */

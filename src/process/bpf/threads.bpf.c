@@ -16,6 +16,7 @@
 /* include/linux/sched.h; both are part of what /proc/PID/stat shows as flags. */
 #define PF_EXITING 0x4
 /* Slots of NT_PRSTATUS. */
+#define X86_ORIG_RAX 15
 #define X86_CS 17
 #define X86_FROM_PT_REGS 21 /* struct pt_regs; what follows is in thread_struct */
 #define X86_USER_CS 0x33    /* 64-bit code */
@@ -51,6 +52,10 @@ struct thread_struct {
 	struct {
 		unsigned long tp_value;
 	} uw;
+};
+
+struct pt_regs {
+	__s32 syscallno;
 };
 #endif
 
@@ -105,6 +110,7 @@ static void registers_read(struct bpf_record *record, const struct task_struct *
 	rest[4] = thread->fsindex;
 	rest[5] = thread->gsindex;
 	cs = record->registers[X86_CS] & 0xffff;
+	record->syscall = (__s32)record->registers[X86_ORIG_RAX];
 	record->is_32bit = cs != X86_USER_CS && cs != X86_XEN_USER_CS;
 }
 
@@ -112,8 +118,11 @@ static void registers_read(struct bpf_record *record, const struct task_struct *
 
 static void registers_read(struct bpf_record *record, const struct task_struct *task)
 {
-	bpf_probe_read_kernel(record->registers, ARM64_FROM_PT_REGS * sizeof(__u64),
-			      (const void *)bpf_task_pt_regs((struct task_struct *)task));
+	const struct pt_regs *saved =
+		(const void *)bpf_task_pt_regs((struct task_struct *)task);
+
+	bpf_probe_read_kernel(record->registers, ARM64_FROM_PT_REGS * sizeof(__u64), saved);
+	bpf_core_read(&record->syscall, sizeof record->syscall, &saved->syscallno);
 	record->thread_pointer = task->thread.uw.tp_value;
 	record->is_32bit = (record->registers[ARM64_PSTATE] & ARM64_MODE32) != 0;
 }
