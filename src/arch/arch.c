@@ -39,3 +39,18 @@ const struct arch *arch_host(void)
 #error "Stacker runs on x86_64 and aarch64"
 #endif
 }
+
+/* XPACLRI (a hint, so that it does nothing on processors without signatures) strips what this process
+ * would sign, which is what all do. */
+uint64_t arch_host_pac_mask(void)
+{
+#if defined(__aarch64__)
+	const uint64_t all = UINT64_C(0x007fffffffffffff);
+	register uint64_t lr __asm__("x30") = all;
+
+	__asm__("hint #7" : "+r"(lr));
+	return all & ~lr;
+#else
+	return 0;
+#endif
+}

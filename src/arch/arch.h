@@ -161,5 +161,7 @@ const struct arch *arch_named(const char *name);
 const char *arch_syscall_name(const struct arch *arch, int64_t number);
 /* The architecture this program was built for. */
 const struct arch *arch_host(void);
+/* The bits of a code address that hold a signature on this machine, told by the processor; 0: none. */
+uint64_t arch_host_pac_mask(void);
 
 #endif

@@ -208,6 +208,7 @@ void snapshot_fill(struct job *job)
 		thread_fill(job, index, &snapshot->threads[i]);
 	}
 	pieces_take(job, thread_of);
-	snapshot->pac_code_mask = job->hold.pac_code_mask;
+	snapshot->pac_code_mask =
+		job->hold.pac_code_mask ? job->hold.pac_code_mask : arch_host_pac_mask();
 	capture_facts_fill(job);
 }

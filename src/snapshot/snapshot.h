@@ -185,7 +185,8 @@ struct snapshot {
 	struct code_name *code_names; /* by va; of frames without a module */
 	size_t code_name_count;
 	struct memory_piece vdso; /* its image; len 0: none */
-	uint64_t pac_code_mask;   /* NT_ARM_PAC_MASK insn_mask; 0: none or not known */
+	uint64_t
+		pac_code_mask; /* bits of a code address that hold a signature; 0: none or not known */
 	struct capture_facts capture;
 };
 

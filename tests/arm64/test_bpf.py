@@ -43,6 +43,13 @@ def test_parent_of_a_vfork():
     assert "starts_child" in names and "main" in names, names
 
 
+def test_same_mask_of_signatures():
+    """The kernel's, which it tells tracers only, is the processor's."""
+    case = results.case("threads-pac-O2")
+    by_bpf, by_ptrace = (case.made_there(name)["pointer_authentication_mask"] for name in ("bpf", "stacks"))
+    assert by_bpf == by_ptrace
+
+
 def test_running_ones_are_held_alone():
     """Of each busy case every second sample is by BPF; that their stacks are right test_stacks shows."""
     methods = {r["capture"]["method"] for name in results.BUSY for r in results.case(name).reports()}

@@ -69,10 +69,38 @@ static void test_syscall_without_name(void **state)
 	assert_string_equal(arch_syscall_name(&arch_aarch64, 98), "futex");
 }
 
+static void test_strip_pointer(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t mask, va, want;
+	} cases[] = {
+		{"48 bits", 0x007f000000000000, 0x0035ffff9c2e1f44, 0x0000ffff9c2e1f44},
+		{"48 bits, not told", 0, 0x0035ffff9c2e1f44, 0x0000ffff9c2e1f44},
+		{"52 bits", 0x0070000000000000, 0x005fabcd9c2e1f44, 0x000fabcd9c2e1f44},
+		{"52 bits, address of 48", 0x0070000000000000, 0x0050abcd9c2e1f44,
+		 0x0000abcd9c2e1f44},
+		{"39 bits", 0x007fff8000000000, 0x0035abcd9c2e1f44, 0x0000004d9c2e1f44},
+		{"tag and signature", 0x0070000000000000, 0xab5fabcd9c2e1f44,
+		 0x000fabcd9c2e1f44},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (arch_aarch64.strip_pointer(cases[i].va, cases[i].mask) != cases[i].want)
+			fail_msg("%s", cases[i].name);
+	/* Whatever the machine's is, the addresses of its programs are not touched. */
+	assert_int_equal(arch_host()->strip_pointer((uint64_t)(uintptr_t)test_strip_pointer,
+						    arch_host_pac_mask()),
+			 (uintptr_t)test_strip_pointer);
+	assert_int_equal(arch_host_pac_mask() & ((UINT64_C(1) << 36) - 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_syscall_names),
+		cmocka_unit_test(test_strip_pointer),
 		cmocka_unit_test(test_syscall_without_name),
 	};
 
