@@ -35,19 +35,27 @@ static bool segment_overlaps(const struct elf_segment *s, const struct map *map)
 	return s->off < map->off + size && map->off < s->off + s->file_size;
 }
 
-/* RELRO and mprotect change permissions after loading, so a match is a preference only. */
-static const struct elf_segment *segment_shown(const struct elf *elf, const struct map *map)
+static uint64_t bias_by(const struct elf_segment *s, const struct map *map)
+{
+	return map->start - map->off + s->off - s->ea;
+}
+
+/* RELRO and mprotect change permissions after loading, so a match is a preference only. Without one the
+ * segment is taken that lies where the module does: with large pages the part of data that is read-only
+ * often shares its page of the file with code. */
+static const struct elf_segment *segment_shown(const struct module *module,
+					       const struct map *map)
 {
 	const struct elf_segment *best = NULL;
 
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct elf_segment *s = &elf->segments[i];
+	for (size_t i = 0; i < module->elf->segment_count; i++) {
+		const struct elf_segment *s = &module->elf->segments[i];
 
 		if (s->type != PT_LOAD || !segment_overlaps(s, map))
 			continue;
 		if (permissions_match(s, map))
 			return s;
-		if (!best)
+		if (!best || (module->has_load_bias && bias_by(s, map) == module->load_bias))
 			best = s;
 	}
 	return best;
@@ -55,10 +63,10 @@ static const struct elf_segment *segment_shown(const struct elf *elf, const stru
 
 static bool bias_of(const struct module *module, const struct map *map, uint64_t *bias)
 {
-	const struct elf_segment *s = module->elf ? segment_shown(module->elf, map) : NULL;
+	const struct elf_segment *s = module->elf ? segment_shown(module, map) : NULL;
 
 	if (s) {
-		*bias = map->start - map->off + s->off - s->ea;
+		*bias = bias_by(s, map);
 		return true;
 	}
 	*bias = module->load_bias;

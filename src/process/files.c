@@ -13,7 +13,8 @@
 #include "base/file.h"
 #include "elf/elf.h"
 
-#define PAGE 4096
+/* Of the smallest page there is. */
+#define FIRST_PAGE 4096
 #define VDSO_MAX ((uint64_t)1 << 20)
 
 static bool same_file(const struct map *a, const struct map *b)
@@ -87,11 +88,11 @@ static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
  * note. What lies outside it is left unknown. */
 static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_t va)
 {
-	uint8_t *page = arena_alloc(arena, PAGE, 1);
+	uint8_t *page = arena_alloc(arena, FIRST_PAGE, 1);
 	struct elf elf;
 
-	if (memory_read(pid, va, page, PAGE) != PAGE ||
-	    !elf_open(&elf, arena, (struct bytes){page, PAGE}, "", NULL))
+	if (memory_read(pid, va, page, FIRST_PAGE) != FIRST_PAGE ||
+	    !elf_open(&elf, arena, (struct bytes){page, FIRST_PAGE}, "", NULL))
 		return NULL;
 	return build_id_text(arena, elf.build_id);
 }

@@ -5,12 +5,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 /* Older C libraries' headers lack it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* The smallest there is. */
 #define PAGE UINT64_C(4096)
 /* The kernel takes at most this many (UIO_MAXIOV). */
 #define BATCH 1024
@@ -107,7 +109,8 @@ void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
 
 void stacks_keep(struct stacks *stacks)
 {
-	uint64_t used = (stacks->used + PAGE - 1) & ~(PAGE - 1);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t used = (stacks->used + page - 1) & ~(page - 1);
 
 	if (stacks->buffer && used < stacks->total)
 		munmap(stacks->buffer + used, stacks->total - used);
