@@ -26,8 +26,8 @@ struct go_place {
 struct go_frame {
 	const char *function; /* never NULL */
 	uint64_t function_ea;
-	uint64_t
-		size; /* bytes on the stack at this address, without the return address of x86_64 */
+	/* Bytes on the stack at this address: on x86_64 those below the return address, on aarch64 all. */
+	uint64_t size;
 };
 
 /* NULL when the file has no such table or a damaged header. */

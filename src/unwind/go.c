@@ -33,6 +33,9 @@ static bool is_one_of(const char *name, const char *const *names)
 /* What calls them, if anything, is not on this stack. */
 static const char *const outermost[] = {"runtime.goexit", "runtime.mcall", "runtime.morestack",
 					"runtime.rt0_go", "runtime.clone", NULL};
+/* On aarch64: called in the name of code that was interrupted, by the handler of a signal. */
+static const char *const injected[] = {"runtime.asyncPreempt", "runtime.sigpanic",
+				       "runtime.debugCallV2", NULL};
 static const char *const switches[] = {"runtime.systemstack", "runtime.asmcgocall", NULL};
 /* Call the vDSO on the thread's stack, with the frame pointer still at their own frame record. */
 static const char *const clocks[] = {"runtime.nanotime1", "runtime.walltime",
@@ -66,7 +69,7 @@ bool go_plan(const struct planner *planner, const struct module_range *range, st
 	bool called = out->pc_kind == PC_RETURN;
 	struct go_frame frame;
 
-	if (!table || planner->snapshot->arch->dwarf_lr >= 0)
+	if (!table)
 		return false;
 	if (called && is_entry(planner, table, out->pc, ea)) {
 		out->is_entered = true;
@@ -78,6 +81,8 @@ bool go_plan(const struct planner *planner, const struct module_range *range, st
 	out->found_by = FOUND_GO;
 	out->go_size = frame.size;
 	out->go_by_record = called && is_one_of(frame.function, clocks);
+	out->go_injected =
+		planner->snapshot->arch->dwarf_lr >= 0 && is_one_of(frame.function, injected);
 	if (called && is_one_of(frame.function, outermost))
 		out->kind = PLAN_OUTERMOST;
 	/* Those that switch call what they were given a pointer to. What calls one of them directly is a
@@ -92,6 +97,8 @@ bool go_plan(const struct planner *planner, const struct module_range *range, st
 
 /* --- Steps --- */
 
+static const char *const goroutine_not_found = "the goroutine's stack was not found";
+
 static bool fp_is(const struct stepper *stepper, const struct cursor *cursor, uint64_t value)
 {
 	uint8_t fp = (uint8_t)stepper->arch->dwarf_fp;
@@ -99,32 +106,80 @@ static bool fp_is(const struct stepper *stepper, const struct cursor *cursor, ui
 	return register_known(&cursor->registers, fp) && cursor->registers.at[fp] == value;
 }
 
+/* Where a function's part of the stack ends, and where it keeps its return address; the caller's frame
+ * pointer is right below that. */
+struct go_place_on_stack {
+	uint64_t cfa, ra_at;
+};
+
+static struct go_place_on_stack place_of(const struct stepper *stepper, const struct plan *plan,
+					 const struct cursor *cursor)
+{
+	uint64_t sp = cursor->registers.at[stepper->arch->dwarf_sp];
+	uint8_t fp = (uint8_t)stepper->arch->dwarf_fp;
+	bool by_record = plan->go_by_record && register_known(&cursor->registers, fp);
+	uint64_t record_end = cursor->registers.at[fp] + 8;
+
+	if (stepper->arch->dwarf_lr >= 0) {
+		sp = by_record ? record_end : sp;
+		return (struct go_place_on_stack){sp + plan->go_size, sp};
+	}
+	sp = by_record ? record_end : sp + plan->go_size;
+	return (struct go_place_on_stack){sp + 8, sp};
+}
+
 /* A frame pointer that points right below the return address is that of this function, else it is
  * still, or again, its caller's. Go keeps no other registers over calls. */
+static void registers_of_caller(struct stepper *stepper, struct go_place_on_stack place,
+				struct cursor *cursor)
+{
+	uint8_t sp = (uint8_t)stepper->arch->dwarf_sp, fp = (uint8_t)stepper->arch->dwarf_fp;
+	uint64_t record = cursor->registers.at[fp];
+	struct frame_registers registers = {.known = 0};
+	struct ending ignored;
+
+	if (!fp_is(stepper, cursor, place.ra_at - 8) ||
+	    memory_u64(&stepper->memory, place.ra_at - 8, &record, &ignored))
+		set_register(&registers, fp, record);
+	set_register(&registers, sp, place.cfa);
+	registers.known &= cursor->registers.known | UINT64_C(1) << sp;
+	cursor->registers = registers;
+	cursor->at = place.cfa;
+}
+
+/* The handler put the interrupted code's LR on its stack, and its pc into LR (runtime/signal_arm64.go,
+ * pushCall). */
+static void uninject(struct stepper *stepper, struct cursor *cursor)
+{
+	uint8_t sp = (uint8_t)stepper->arch->dwarf_sp;
+	struct ending ignored;
+	uint64_t lr;
+
+	if (memory_u64(&stepper->memory, cursor->at, &lr, &ignored))
+		set_register(&cursor->registers, (uint8_t)stepper->arch->dwarf_lr, lr);
+	cursor->at += 16;
+	set_register(&cursor->registers, sp, cursor->at);
+}
+
 static bool step_frame(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,
 		       struct ending *ending)
 {
-	uint8_t sp = (uint8_t)stepper->arch->dwarf_sp, fp = (uint8_t)stepper->arch->dwarf_fp;
-	struct frame_registers registers = {.known = 0};
-	struct ending ignored;
-	uint64_t cfa, ra, record;
+	int8_t lr = stepper->arch->dwarf_lr;
+	struct go_place_on_stack place = place_of(stepper, plan, cursor);
+	bool in_lr = lr >= 0 && plan->go_size == 0 && !plan->go_by_record;
+	uint64_t ra;
 
-	if (!register_known(&cursor->registers, sp))
+	if (!register_known(&cursor->registers, (uint8_t)stepper->arch->dwarf_sp) ||
+	    (in_lr && !register_known(&cursor->registers, (uint8_t)lr)))
 		return end_at(ending, STOP_NO_CFI, register_not_known, 0);
-	cfa = cursor->registers.at[sp] + plan->go_size + 8;
-	if (plan->go_by_record && register_known(&cursor->registers, fp))
-		cfa = cursor->registers.at[fp] + 16;
-	if (!memory_u64(&stepper->memory, cfa - 8, &ra, ending))
+	if (in_lr)
+		ra = cursor->registers.at[lr];
+	else if (!memory_u64(&stepper->memory, place.ra_at, &ra, ending))
 		return false;
-	record = cursor->registers.at[fp];
-	if (!fp_is(stepper, cursor, cfa - 16) ||
-	    memory_u64(&stepper->memory, cfa - 16, &record, &ignored))
-		set_register(&registers, fp, record);
-	set_register(&registers, sp, cfa);
-	registers.known &= cursor->registers.known | UINT64_C(1) << sp;
-	cursor->registers = registers;
-	cursor->at = cfa;
-	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_GO);
+	registers_of_caller(stepper, place, cursor);
+	if (plan->go_injected)
+		uninject(stepper, cursor);
+	cursor_move(cursor, stepper, ra, plan->go_injected ? PC_EXACT : PC_RETURN, FOUND_GO);
 	return true;
 }
 
@@ -153,6 +208,8 @@ static bool step_switch(struct stepper *stepper, const struct plan *plan, struct
 	uint8_t sp = (uint8_t)stepper->arch->dwarf_sp, fp = (uint8_t)stepper->arch->dwarf_fp;
 	uint64_t record = cursor->registers.at[fp], ra;
 
+	if (stepper->arch->dwarf_lr >= 0)
+		return end_at(ending, STOP_NO_CFI, goroutine_not_found, 0);
 	if (!register_known(&cursor->registers, fp))
 		return end_at(ending, STOP_NO_CFI, register_not_known, 0);
 	if (!memory_u64(&stepper->memory, record, &ra, ending))
@@ -169,7 +226,7 @@ static bool step_switch(struct stepper *stepper, const struct plan *plan, struct
 		cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_GO);
 		return true;
 	}
-	return end_at(ending, STOP_NO_CFI, "the goroutine's stack was not found", 0);
+	return end_at(ending, STOP_NO_CFI, goroutine_not_found, 0);
 }
 
 bool step_by_go(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,

@@ -12,7 +12,9 @@
  * they keep the frame pointer: it points at the frame record of their caller, which lies right below
  * that one's return address.
  *
- * x86_64 only; on aarch64 frame records lead through all of this (systemstack has one).
+ * On aarch64 the return address is in LR as long as the function uses no stack, and else at SP, with the
+ * caller's frame pointer below it. systemstack and asmcgocall take the frame pointer of the stack that
+ * they go to: the goroutine is not found again, and the stack ends there.
  */
 #ifndef STACKER_UNWIND_GO_H
 #define STACKER_UNWIND_GO_H

@@ -42,6 +42,7 @@ struct plan {
 	bool signal_frame; /* the caller was interrupted */
 	bool is_entered;   /* a return address here was put there for the code to begin */
 	bool go_by_record; /* PLAN_GO: SP is another stack's, the frame pointer tells the frame */
+	bool go_injected; /* PLAN_GO: its caller did not call, but was interrupted */
 	uint8_t return_reg;
 	/* PLAN_COMPACT */
 	uint8_t cfa_reg;

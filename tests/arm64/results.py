@@ -77,7 +77,7 @@ def read_cases():
 
 
 CASES = read_cases()
-BLOCKED = [c.name for c in CASES.values() if c.how != "busy"]
+BLOCKED = [c.name for c in CASES.values() if c.how not in ("busy", "running")]
 BUSY = [c.name for c in CASES.values() if c.how == "busy"]
 
 
