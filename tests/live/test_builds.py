@@ -204,16 +204,18 @@ VDSO_LOOKS = 30
 
 
 def test_two_phases_in_the_vdso(start, tmp_path):
-    """Its image is in the capture: it is no file, and another machine has another one."""
+    """Its image is in the capture: it is no file, and another machine has another one. Only what it exports
+    has a name."""
     process = start("leaf", "vdso")
     stack, = process.told()
     for _ in range(VDSO_LOOKS):
         program.capture(process.pid, tmp_path / "capture.json")
         thread, = program.symbolized(tmp_path / "capture.json")["threads"]
         truth.compare(stack, thread)
-        if thread["frames"][0]["module"] == "[vdso]":
-            break
-    assert "clock_gettime" in thread["frames"][0]["function"], program.shown(thread)
+        names = [f["function"] or "" for f in thread["frames"] if f["module"] == "[vdso]"]
+        if any("clock_gettime" in name for name in names):
+            return
+    assert False, program.shown(thread)
 
 
 @pytest.mark.parametrize("name", ["threads-gcc-O2", "threads-debug-frame-compressed", "inlines-cpp-gcc-O2",
