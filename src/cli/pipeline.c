@@ -447,9 +447,10 @@ void pipeline_restrict(const struct output *out)
 {
 	char directory[PATH_MAX];
 	const char *writable[] = {NULL, NULL};
+	size_t size = out->temporary ? strlen(out->temporary) + 1 : 0;
 
-	if (out->temporary && strlen(out->temporary) < sizeof directory) {
-		strcpy(directory, out->temporary);
+	if (size && size <= sizeof directory) {
+		memcpy(directory, out->temporary, size);
 		writable[0] = dirname(directory);
 	}
 	if (out->stream == stdout)
