@@ -231,7 +231,7 @@ static void unfinished_remove(int number)
 {
 	if (unfinished)
 		unlink(unfinished);
-	raise(number); /* SA_RESETHAND: the default action now */
+	kill(getpid(), number); /* SA_RESETHAND: the default action now */
 }
 
 static void unfinished_remove_at_exit(void)

@@ -50,7 +50,8 @@ static void bus_error(int number, siginfo_t *info, void *context)
 	if (m && rest_becomes_zeros(m, (uint8_t *)page))
 		return;
 	signal(number, SIG_DFL);
-	raise(number); /* waits until we return; a faulting access comes again anyway */
+	kill(getpid(),
+	     number); /* waits until we return; a faulting access comes again anyway */
 }
 
 void mappings_guard(void)

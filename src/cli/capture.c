@@ -78,7 +78,6 @@ int capture_run(struct arena *arena, const struct options *options)
 	struct output out;
 	struct err e = {0};
 	FILE *talk;
-	bool captured;
 
 	if (!options->output) {
 		err_set(&e, ERR_USAGE, "where to? --output FILE (- is stdout)");
@@ -87,10 +86,8 @@ int capture_run(struct arena *arena, const struct options *options)
 	/* Before the target is touched: a place that cannot be written costs it nothing. */
 	if (!output_open(&out, arena, options->output, &e))
 		return fail(&e);
-	captured = pipeline_capture(arena, options, &snapshot, &modules, &e);
-	if (out.stream == stdout)
-		stdout_pipe_may_end_us();
-	if (!captured || !capture_write(out.stream, &snapshot, &writing, &e)) {
+	if (!pipeline_capture(arena, options, &out, &snapshot, &modules, &e) ||
+	    !capture_write(out.stream, &snapshot, &writing, &e)) {
 		output_abandon(&out);
 		return fail(&e);
 	}

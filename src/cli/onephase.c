@@ -13,10 +13,9 @@ int onephase_run(struct arena *arena, const struct options *options)
 
 	if (!pipeline_output(&out, arena, options, &e))
 		return fail(&e);
-	if (!pipeline_capture(arena, options, &snapshot, &modules, &e)) {
+	if (!pipeline_capture(arena, options, &out, &snapshot, &modules, &e)) {
 		output_abandon(&out);
 		return fail(&e);
 	}
-	pipeline_restrict(&out);
 	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }

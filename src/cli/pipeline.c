@@ -150,7 +150,8 @@ static void root_keep(struct modules *modules, const struct snapshot *snapshot, 
 }
 
 bool pipeline_capture(struct arena *arena, const struct options *options,
-		      struct snapshot *snapshot, struct modules *modules, struct err *e)
+		      const struct output *out, struct snapshot *snapshot,
+		      struct modules *modules, struct err *e)
 {
 	struct unwind_options unwinding;
 	struct capture_request request;
@@ -163,6 +164,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		progress(options, NULL);
 		return false;
 	}
+	pipeline_restrict(out);
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);

@@ -16,10 +16,12 @@
 struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options,
 					 const struct modules *modules);
 
-/* Live process -> snapshot with unwound stacks, and its modules. `pid` comes from --pid or the
- * only argument. The caller closes nothing. */
+/* Live process -> snapshot with unwound stacks, and its modules. The pid comes from --pid or the
+ * only argument. Once the process is let go, nothing is possible any more but to read files and to
+ * write `out` (pipeline_restrict). The caller closes nothing. */
 bool pipeline_capture(struct arena *arena, const struct options *options,
-		      struct snapshot *snapshot, struct modules *modules, struct err *e);
+		      const struct output *out, struct snapshot *snapshot,
+		      struct modules *modules, struct err *e);
 
 /* Stacks -> names. Every distinct address is looked up once. */
 void pipeline_report(struct arena *arena, const struct options *options,

@@ -538,3 +538,20 @@ def test_closed_pipe(tmp_path, start, command):
     os.close(writer)
     assert done.status == -signal.SIGPIPE and done.err == "", done
     process.await_unharmed()
+
+
+@pytest.mark.parametrize("command", ["onephase", "capture"])
+def test_sandbox_before_files_are_read(tmp_path, start, command):
+    """Once the process is let go, and before the first module is mapped, the sandbox is entered."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    process = start("threads-gcc-O2")
+    process.told()
+    log = tmp_path / "log"
+    subprocess.run(["strace", "-o", log, "-e", "trace=prctl,seccomp,mmap", paths.STACKER, command, "-p", str(process.pid),
+                    "-o", tmp_path / "out"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    calls = log.read_text().splitlines()
+    entered = next(i for i, call in enumerate(calls) if "PR_SET_SECCOMP" in call or "SECCOMP_SET_MODE_FILTER" in call)
+    # Before it only build-ids are looked at, of files whose mapping is given back.
+    after = [call for call in calls[entered:] if "PROT_READ, MAP_PRIVATE, " in call]
+    assert len(after) >= 3, "the program, the C library and the dynamic linker"

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -92,6 +94,40 @@ static int other_process(void)
 	return errno_of(kill(getppid(), 0));
 }
 
+static int other_thread(void)
+{
+	return errno_of(syscall(SYS_tgkill, getppid(), getppid(), 0));
+}
+
+static int itself(void)
+{
+	return errno_of(kill(getpid(), 0));
+}
+
+static int type_into_terminal(void)
+{
+	return errno_of(ioctl(STDIN_FILENO, TIOCSTI, ""));
+}
+
+/* Not what a pipe or file answers to it. */
+static int is_terminal(void)
+{
+	isatty(STDIN_FILENO);
+	return errno == EPERM ? EPERM : 0;
+}
+
+static int change_mode(void)
+{
+	return errno_of(fchmod(open(in_place("no/kept"), O_RDONLY), 0777));
+}
+
+static int limits_of_another(void)
+{
+	struct rlimit limit;
+
+	return errno_of(prlimit(getppid(), RLIMIT_CORE, NULL, &limit));
+}
+
 static int trace(void)
 {
 	return errno_of(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
@@ -148,6 +184,12 @@ static void test_sandbox(void **state)
 		{"execute", execute, EPERM},
 		{"network", network, EPERM},
 		{"signal another", other_process, EPERM},
+		{"signal another's thread", other_thread, EPERM},
+		{"signal itself", itself, 0},
+		{"type into the terminal", type_into_terminal, EPERM},
+		{"look whether it is one", is_terminal, 0},
+		{"change a mode", change_mode, EPERM},
+		{"another's limits", limits_of_another, EPERM},
 		{"trace", trace, EPERM},
 		{"memory", memory, 0},
 		{"code", code, EPERM},
