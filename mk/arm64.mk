@@ -20,6 +20,7 @@ arm64-test-programs: $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows | setup-te
 test-arm64: $(HOST) arm64 arm64-test-programs
 	+@scripts/test-arm64
 
-# All of them against gdb too: takes minutes.
+# VM_PAGES=16k: on a kernel with pages of 16 KiB and addresses of 52 bits.
+# test-arm64-gdb: all of them against gdb too: takes minutes.
 test-arm64-gdb: $(HOST) arm64 arm64-test-programs
 	+@scripts/test-arm64 all-by-gdb
