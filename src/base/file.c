@@ -54,11 +54,18 @@ int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
 	SCOPED_FD int handle =
 		openat(dir, path, O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0));
 	int fd = handle_open(handle, st);
+	struct stat again;
 
-	if (fd < 0 && handle >= 0 && errno == ENOENT) /* no /proc here */
-		fd = openat(dir, path,
-			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-	return fd;
+	if (fd >= 0 || handle < 0 || errno != ENOENT)
+		return fd;
+	/* No /proc here. What was looked at need not be what is there now. */
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	if (fd < 0 || (fstat(fd, &again) == 0 && again.st_ino == st->st_ino &&
+		       again.st_dev == st->st_dev))
+		return fd;
+	close(fd);
+	errno = ESTALE;
+	return -1;
 }
 
 static int handle_inside(int root, const char *path, bool nofollow)

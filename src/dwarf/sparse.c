@@ -25,6 +25,7 @@ struct sparse {
 	struct stream *stream; /* of the run under way; NULL: none */
 	uint64_t at;           /* how far it read */
 	size_t next;           /* the unit that begins there */
+	unsigned padding;      /* units too small for a header so far */
 	unsigned runs;
 	bool all; /* is wanted from now on */
 	VEC(struct unit_extent) units;
@@ -67,6 +68,12 @@ void sparse_pause(struct sparse *s, struct arena *arena)
 }
 
 /* ---- One run ---- */
+
+/* A kilobyte of zeros becomes a megabyte, and each four of them a unit without contents: some may be
+ * padding, many are not. The largest programs have some hundred thousand units. */
+#define UNIT_SIZE_MIN 11 /* length, version, offset of abbreviations, size of addresses */
+#define PADDING_MAX 4096
+#define UNITS_MAX ((size_t)4 << 20)
 
 static bool run_begin(struct sparse *s, struct err *e)
 {
@@ -124,6 +131,11 @@ static bool unit_meet(struct sparse *s, struct err *e)
 		return true;
 	}
 	end = (uint64_t)(r.end - r.begin);
+	s->padding += end - off < UNIT_SIZE_MIN;
+	if (s->padding > PADDING_MAX || s->units.count == UNITS_MAX) {
+		s->indexed = true;
+		return true;
+	}
 	*vec_push(&s->arena, &s->units) = (struct unit_extent){off, end};
 	*vec_push(&s->arena, &s->whole) = end - off <= SPARSE_ROOT_SIZE;
 	return run_to(s, lower(end, off + SPARSE_ROOT_SIZE), true, e);

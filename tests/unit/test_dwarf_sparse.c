@@ -241,9 +241,32 @@ static void check_damage(void **state)
 	arena_free(&s.arena);
 }
 
+/* A megabyte of zeros, in a kilobyte: a quarter of a million units without contents, if one likes. */
+static void check_zeros(void **state)
+{
+	static uint8_t zeros[1 << 20];
+	struct dwarf_answer answer = {.ea = 0x1008};
+	struct image_section sections[3] = {image_code(".text", 0x1000, 0x1000)};
+	struct image image = {.sections = sections, .section_count = 3};
+	struct arena arena = {0};
+	struct dwarf *dwarf;
+	struct elf elf;
+
+	(void)state;
+	sections[1] = image_packed(&arena, ".debug_info", (struct bytes){zeros, sizeof zeros});
+	sections[2] = image_plain(".debug_abbrev", (struct bytes){zeros, 1});
+	assert_true(elf_open(&elf, &arena, image_make(&arena, &image), "zeros", NULL));
+	dwarf = dwarf_open(&arena, &elf, NULL);
+	dwarf_lookup(dwarf, &answer, 1);
+	assert_int_equal(answer.frame_count, 0);
+	assert_in_range(dwarf->main.extents.count, 0, 5000);
+	arena_free(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(check_zeros),
 		cmocka_unit_test(check_only_what_is_asked),
 		cmocka_unit_test(check_again_and_again),
 		cmocka_unit_test(check_all_at_once),
