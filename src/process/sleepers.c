@@ -66,15 +66,26 @@ static bool runners_take(const struct sleepers *sleepers, struct sightings *sigh
 	return runners_hold(sleepers, sightings, e);
 }
 
+/* When it fails for whatever reason, nothing has been touched yet: all are listed, as before. */
+static bool first_look(const struct sleepers *sleepers, struct sightings *sightings,
+		       struct err *e)
+{
+	if (!look(sleepers, sightings, e)) {
+		sightings_give_up(sightings, HELD_LISTED);
+		e->kind = ERR_UNSUPPORTED;
+		return false;
+	}
+	return sightings->seen ||
+	       err_set(e, ERR_UNSUPPORTED, "the BPF task iterator does not show it");
+}
+
 bool sleepers_capture(const struct sleepers *sleepers, struct arena *arena, struct err *e)
 {
 	struct sightings sightings;
 
 	sightings_prepare(&sightings, arena, sleepers->hold->table, sleepers->follow_new);
-	if (!look(sleepers, &sightings, e))
+	if (!first_look(sleepers, &sightings, e))
 		return false;
-	if (sightings.seen == 0)
-		return err_set(e, ERR_UNSUPPORTED, "the BPF task iterator does not show it");
 	for (int i = 0; i < TRIES && sightings_unsettled(&sightings).without_stack; i++) {
 		if (!stacks_read(sleepers, &sightings, e) || !look(sleepers, &sightings, e))
 			return false;

@@ -18,8 +18,8 @@ struct sleepers {
 	bool never_stop;
 };
 
-/* ERR_UNSUPPORTED when the iterator shows nothing of this process: nothing was touched then, and
- * another method may be tried with the same hold. ERR_PERMISSION when its memory may not be read (no
+/* ERR_UNSUPPORTED when the iterator cannot be read, or shows nothing of this process: nothing was
+ * touched then, and another method may be tried with the same hold. ERR_PERMISSION when its memory may not be read (no
  * CAP_SYS_PTRACE). ERR_SYSTEM as hold_run and iterator_read. */
 bool sleepers_capture(const struct sleepers *sleepers, struct arena *arena, struct err *e);
 
