@@ -244,7 +244,8 @@ static bool outcome_check(struct job *job, struct err *e)
 	if (job->hold.ended_by)
 		return err_set(e, ERR_INTERRUPTED, "ended by signal %d", job->hold.ended_by);
 	if (count_in_state(table, HELD_STOPPED) || count_in_state(table, HELD_LATE) ||
-	    count_in_state(table, HELD_UNTOUCHED) || count_in_state(table, HELD_RUNNING))
+	    count_in_state(table, HELD_UNTOUCHED) || count_in_state(table, HELD_RUNNING) ||
+	    count_in_state(table, HELD_UNSETTLED) || count_in_state(table, HELD_UNSEEN))
 		return true;
 	if (count_in_state(table, HELD_REFUSED)) {
 		/* Somebody else may have attached since the check. */

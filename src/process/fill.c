@@ -24,6 +24,10 @@ static const char *left_out_reason(const struct job *job, const struct held_thre
 		return arena_printf(arena, "could not be traced: %s", strerror(held->error));
 	case HELD_RUNNING:
 		return "was running, and is not to be stopped";
+	case HELD_UNSETTLED:
+		return "ran between two looks, and is not to be stopped";
+	case HELD_UNSEEN:
+		return "was not shown by the task iterator, and is not to be stopped";
 	default:
 		return "was not reached";
 	}
@@ -130,9 +134,9 @@ static void instant_fill(const struct job *job, struct capture_facts *facts)
 	for (size_t i = 0; i < job->table.count; i++) {
 		const struct held_thread *thread = &job->table.threads[i];
 
-		facts->threads_untouched += thread->state == HELD_UNTOUCHED;
 		if (!thread->has_registers || thread->state == HELD_GONE)
 			continue;
+		facts->threads_untouched += thread->state == HELD_UNTOUCHED;
 		if (thread->from_ns > latest_begin)
 			latest_begin = thread->from_ns;
 		if (thread->until_ns < earliest_end)

@@ -106,6 +106,7 @@ void sighting_take(struct sightings *sightings, const struct bpf_record *record)
 	row = row_of(sightings, record->tid);
 	if (row == sightings->table->count)
 		return;
+	sightings->at[row].look = sightings->look;
 	if (sightings->table->threads[row].state == HELD_LISTED)
 		unsettled_take(&sightings->table->threads[row], &sightings->at[row], record);
 	else if (sightings->table->threads[row].state == HELD_UNTOUCHED)
@@ -152,7 +153,15 @@ void sightings_have_stacks(struct sightings *sightings)
 			sightings->at[i].has_stack = true;
 }
 
-void sightings_give_up(struct sightings *sightings, enum held_state state)
+static enum held_state spared_state(const struct sightings *sightings,
+				    const struct sighting *sighting)
+{
+	if (sighting->look != sightings->look)
+		return HELD_UNSEEN;
+	return sighting->has_picture ? HELD_UNSETTLED : HELD_RUNNING;
+}
+
+void sightings_give_up(struct sightings *sightings, bool never_stop)
 {
 	struct thread_table *table = sightings->table;
 
@@ -166,6 +175,7 @@ void sightings_give_up(struct sightings *sightings, enum held_state state)
 		thread->has_registers = thread->foreign_registers = false;
 		thread->kernel_state = 0;
 		thread->from_ns = 0;
-		thread->state = (uint8_t)state;
+		if (never_stop)
+			thread->state = (uint8_t)spared_state(sightings, &sightings->at[i]);
 	}
 }

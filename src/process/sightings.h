@@ -18,6 +18,7 @@ struct sighting {
 	uint64_t thread_pointer;
 	bool has_picture; /* registers, of from_ns on */
 	bool has_stack;   /* copied after them */
+	uint32_t look;    /* the last one that showed it; 0: none */
 	bool is_over;     /* it ran after its picture was settled: the picture's time is over */
 };
 
@@ -51,8 +52,8 @@ void sightings_want_stacks(struct sightings *sightings);
 /* They are copied. */
 void sightings_have_stacks(struct sightings *sightings);
 
-/* Threads whose picture was not settled lose it, are in table->owners, and are then `state`:
- * HELD_LISTED or HELD_RUNNING. Some may be gone. */
-void sightings_give_up(struct sightings *sightings, enum held_state state);
+/* Threads whose picture was not settled lose it, and are in table->owners. They stay listed, to be
+ * held; with `never_stop` they are then as held_is_spared tells. Some may be gone. */
+void sightings_give_up(struct sightings *sightings, bool never_stop);
 
 #endif

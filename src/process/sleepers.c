@@ -45,7 +45,7 @@ static void gone_find(const struct sleepers *sleepers, struct thread_table *tabl
 		struct held_thread *thread = &table->threads[i];
 		struct task_stat stat;
 
-		if (thread->state == HELD_RUNNING &&
+		if (held_is_spared(thread->state) &&
 		    (!task_stat(sleepers->hold->process, thread->tid, &stat) ||
 		     stat.state == 'Z' || stat.state == 'X'))
 			thread->state = HELD_GONE;
@@ -57,7 +57,7 @@ static bool runners_take(const struct sleepers *sleepers, struct sightings *sigh
 {
 	struct unsettled left = sightings_unsettled(sightings);
 
-	sightings_give_up(sightings, sleepers->never_stop ? HELD_RUNNING : HELD_LISTED);
+	sightings_give_up(sightings, sleepers->never_stop);
 	stacks_forget(sleepers->hold->stacks, sightings->table->owners);
 	if (sleepers->never_stop)
 		gone_find(sleepers, sightings->table);
@@ -71,7 +71,7 @@ static bool first_look(const struct sleepers *sleepers, struct sightings *sighti
 		       struct err *e)
 {
 	if (!look(sleepers, sightings, e)) {
-		sightings_give_up(sightings, HELD_LISTED);
+		sightings_give_up(sightings, false);
 		e->kind = ERR_UNSUPPORTED;
 		return false;
 	}

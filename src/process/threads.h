@@ -17,8 +17,17 @@ enum held_state {
 	HELD_GONE,      /* it exited */
 	HELD_LATE,      /* did not stop in time */
 	HELD_REFUSED,   /* could not be attached */
-	HELD_RUNNING,   /* it ran, and was not to be stopped */
+	/* Not to be stopped, and without a stop there is no picture of it: */
+	HELD_RUNNING,   /* it was on a processor */
+	HELD_UNSETTLED, /* it ran between two looks */
+	HELD_UNSEEN,    /* the task iterator did not show it */
 };
+
+/* Is it one of those that were not to be stopped? */
+static inline bool held_is_spared(enum held_state state)
+{
+	return state == HELD_RUNNING || state == HELD_UNSETTLED || state == HELD_UNSEEN;
+}
 
 struct held_thread {
 	uint32_t tid;

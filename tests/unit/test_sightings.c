@@ -127,7 +127,7 @@ static void looks_make_pictures(void **state)
 			look(&scene, cases[i].looks[n], &switches);
 			copy_stacks(&scene);
 		}
-		sightings_give_up(&scene.sightings, HELD_LISTED);
+		sightings_give_up(&scene.sightings, false);
 		thread = &scene.table.threads[0];
 		if (thread->state != cases[i].outcome)
 			fail_msg("%s: state %d", cases[i].name, thread->state);
@@ -144,6 +144,44 @@ static void looks_make_pictures(void **state)
 			assert_int_equal(thread->call.sp,
 					 thread->registers.at[arch_host()->sp_slot]);
 		}
+		arena_free(&scene.arena);
+	}
+}
+
+/* Why a thread that is not to be stopped has no picture: as the last look saw it. */
+static void spared_threads_have_a_reason(void **state)
+{
+	static const struct {
+		const char *name;
+		enum seen looks[3];
+		enum held_state outcome;
+	} cases[] = {
+		{"always on a CPU", {ON_CPU, ON_CPU, ON_CPU}, HELD_RUNNING},
+		{"on a CPU at last", {ASLEEP, RAN_AND_ASLEEP, ON_CPU}, HELD_RUNNING},
+		{"on a CPU, then asleep", {ON_CPU, ON_CPU, ASLEEP}, HELD_UNSETTLED},
+		{"always asleep, but ran",
+		 {ASLEEP, RAN_AND_ASLEEP, RAN_AND_ASLEEP},
+		 HELD_UNSETTLED},
+		{"never seen", {NOT_SEEN, NOT_SEEN, NOT_SEEN}, HELD_UNSEEN},
+		{"not seen at last", {ASLEEP, RAN_AND_ASLEEP, NOT_SEEN}, HELD_UNSEEN},
+		{"on a CPU, not seen at last", {ON_CPU, ON_CPU, NOT_SEEN}, HELD_UNSEEN},
+		{"ended", {ASLEEP, ENDING, NOT_SEEN}, HELD_GONE},
+		{"asleep", {ASLEEP, ASLEEP, ASLEEP}, HELD_UNTOUCHED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct scene scene;
+		uint64_t switches = 7;
+
+		scene_open(&scene, 1, true);
+		for (size_t n = 0; n < 3; n++) {
+			look(&scene, cases[i].looks[n], &switches);
+			copy_stacks(&scene);
+		}
+		sightings_give_up(&scene.sightings, true);
+		if (scene.table.threads[0].state != cases[i].outcome)
+			fail_msg("%s: state %d", cases[i].name, scene.table.threads[0].state);
 		arena_free(&scene.arena);
 	}
 }
@@ -273,7 +311,7 @@ static void held_threads_are_left_alone(void **state)
 	look(&scene, ASLEEP, &switches);
 	copy_stacks(&scene);
 	look(&scene, ASLEEP, &switches);
-	sightings_give_up(&scene.sightings, HELD_LISTED);
+	sightings_give_up(&scene.sightings, false);
 	assert_int_equal(scene.table.threads[0].state, HELD_STOPPED);
 	arena_free(&scene.arena);
 }
@@ -307,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(looks_make_pictures),
+		cmocka_unit_test(spared_threads_have_a_reason),
 		cmocka_unit_test(no_picture_without_a_stack),
 		cmocka_unit_test(a_32bit_thread_has_no_registers),
 		cmocka_unit_test(new_threads),
