@@ -189,7 +189,7 @@ bool snapshot_is_partial(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->thread_count; i++)
 		if (snapshot->threads[i].left_out)
 			return true;
-	return false;
+	return snapshot->capture.threads_missing;
 }
 
 /*

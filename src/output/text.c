@@ -114,6 +114,8 @@ static void put_untouched(struct sink *sink, const struct capture_facts *facts)
 		sink_decimal(sink, facts->threads_stopped);
 		sink_char(sink, '\n');
 	}
+	if (facts->threads_missing)
+		sink_text(sink, "More new threads than there was room for: some are missing\n");
 	if (facts->threads_found > 1 && facts->instant != INSTANT_UNKNOWN)
 		sink_text(sink, facts->instant == INSTANT_ONE
 					? "All stacks are of one instant: yes\n"

@@ -160,10 +160,8 @@ static void capture_facts_fill(struct job *job)
 		.realtime = job->hold.raised,
 		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
 		.threads_found = (uint32_t)snapshot->thread_count,
+		.threads_missing = job->table.overflow,
 	};
-	if (job->table.overflow)
-		facts->method_note =
-			"more new threads than there was room for: some are missing";
 	instant_fill(job, facts);
 	for (size_t i = 0; i < snapshot->thread_count; i++) {
 		const struct thread *thread = &snapshot->threads[i];

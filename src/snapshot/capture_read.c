@@ -120,6 +120,7 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 		(uint32_t)member_number(&node, "threads_left_out", UINT32_MAX);
 	facts->threads_untouched =
 		(uint32_t)member_number(&node, "threads_untouched", UINT32_MAX);
+	facts->threads_missing = member_flag(&node, "threads_missing");
 	facts->instant = read_instant(&node);
 	facts->calls_restarted = (uint32_t)member_number(&node, "calls_restarted", UINT32_MAX);
 	facts->stack_bytes = member_number(&node, "stack_bytes", UINT64_MAX);

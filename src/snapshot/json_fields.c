@@ -15,6 +15,7 @@ static void put_capture(struct json_out *out, const struct capture_facts *facts)
 	json_count(out, "threads_stopped", facts->threads_stopped);
 	json_count(out, "threads_left_out", facts->threads_left_out);
 	json_count(out, "threads_untouched", facts->threads_untouched);
+	json_flag(out, "threads_missing", facts->threads_missing);
 	if (facts->instant == INSTANT_UNKNOWN)
 		json_null(out, "one_instant");
 	else

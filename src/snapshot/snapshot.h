@@ -160,6 +160,7 @@ struct capture_facts {
 	uint64_t held_median_ns, held_longest_ns;
 	uint32_t threads_found, threads_stopped, threads_left_out;
 	uint32_t threads_untouched; /* read without a stop */
+	bool threads_missing;       /* there were more new ones than there was room for */
 	enum capture_instant instant;
 	uint32_t calls_restarted; /* blocked system calls kept from returning EINTR */
 	uint64_t stack_bytes;     /* copied in all */

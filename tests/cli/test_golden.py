@@ -52,3 +52,15 @@ def test_json(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_report_is_the_same_each_time(name):
     assert symbolized(name, "json") == symbolized(name, "json")
+
+
+def test_missing_threads_make_it_partial(tmp_path):
+    """A capture whose table had no room for all new threads: the report says so, and so does the status."""
+    whole = (GOLDEN / "aarch64.capture.json").read_text()
+    path = tmp_path / "missing.json"
+    path.write_text(whole.replace('"threads_missing":false', '"threads_missing":true'))
+    done = program.run("symbolize", "--input", path, "--format", "json")
+    report = program.json.loads(done.out)
+    assert done.status == program.PARTIAL and report["partial"] is True and report["capture"]["threads_missing"] is True, done
+    text = program.run("symbolize", "--input", path)
+    assert text.status == program.PARTIAL and "\nMore new threads than there was room for: some are missing\n" in text.out, text

@@ -121,6 +121,7 @@ struct snapshot sample_x86_64(struct arena *arena)
 				.threads_stopped = 2,
 				.threads_left_out = 1,
 				.threads_untouched = 1,
+				.threads_missing = true,
 				.instant = INSTANT_SEVERAL,
 				.calls_restarted = 5,
 				.stack_bytes = 12345,

@@ -127,6 +127,7 @@ static void assert_same_facts(const struct capture_facts *a, const struct captur
 	assert_int_equal(a->threads_stopped, b->threads_stopped);
 	assert_int_equal(a->threads_left_out, b->threads_left_out);
 	assert_int_equal(a->threads_untouched, b->threads_untouched);
+	assert_int_equal(a->threads_missing, b->threads_missing);
 	assert_int_equal(a->instant, b->instant);
 	assert_int_equal(a->calls_restarted, b->calls_restarted);
 	assert_int_equal(a->stack_bytes, b->stack_bytes);
@@ -476,6 +477,7 @@ static const struct {
 	{"threads_stopped", NUMBER, false, FREE},
 	{"threads_left_out", NUMBER, false, FREE},
 	{"threads_untouched", NUMBER, false, FREE},
+	{"threads_missing", FLAG, false, FREE},
 	{"one_instant", FLAG, false, FREE},
 	{"calls_restarted", NUMBER, false, FREE},
 	{"stack_bytes", NUMBER, false, FREE},
