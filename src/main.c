@@ -87,6 +87,7 @@ int main(int argc, char **argv)
 	struct arena arena = {0};
 	int status;
 
+	standard_files_guard();
 	stdout_pipe_guard();
 	output_guard_signals();
 	mappings_guard();

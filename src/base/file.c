@@ -19,6 +19,17 @@ void fd_close_scoped(int *fd)
 		close(*fd);
 }
 
+void standard_files_guard(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 static enum err_kind kind_of_errno(int number)
 {
 	switch (number) {

@@ -17,6 +17,11 @@
 #define SCOPED_FD __attribute__((cleanup(fd_close_scoped)))
 void fd_close_scoped(int *fd);
 
+/* For the beginning of main. Of descriptors 0 to 2 those that are closed would go to the next files that
+ * are opened, which then were taken for stdin, stdout or stderr. They are given to what can neither be
+ * read nor written, so that whoever tries it has the same error as before. */
+void standard_files_guard(void);
+
 /* Opens a regular file for reading without ever opening anything else: the path is looked at with
  * O_PATH first, since opening a device or a FIFO already does something. `dir` is a directory
  * descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills `st`. Returns

@@ -220,13 +220,12 @@ static bool answer_input(struct question *q, struct arena *arena, struct err *e)
 }
 
 /* What --debuginfod was given for and did not bring. */
-static void fetch_complain(struct question *q)
+static void fetch_complain(const struct question *q)
 {
-	const char *note =
-		q->options->fetch ? symbolizer_note(q->symbolizer, &q->module) : NULL;
+	const char *why = symbolizer_not_fetched(&q->module);
 
-	if (note)
-		complain("%s: %s", q->module.path, note);
+	if (why)
+		complain("%s: %s", q->module.path, why);
 }
 
 int addr2line_run(struct arena *arena, const struct options *options)

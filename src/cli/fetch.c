@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 
 #define COMMAND "debuginfod-find"
 #define LIMIT_S_MAX 86400 /* a day is no limit any more */
 
-/* What goes through the pipes, whole. Both ends are one program. */
+/* What goes through the pipes, whole. Both ends are one program, but what Stacker reads may have taken
+ * its end over. */
 struct question {
 	char build_id[2 * BUILD_ID_MAX + 1];
 };
@@ -66,16 +68,16 @@ struct server {
 	char given_up[80];   /* asking again is no use; "": go on */
 };
 
+/* Sent when Stacker ends. None of those that it may have been told to ignore. */
+#define PARENT_ENDED SIGUSR1
+
 /* What it waits for: the end of the command, or its own. */
 static sigset_t awaited(void)
 {
-	sigset_t set;
+	sigset_t set = signals_that_end();
 
-	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	sigaddset(&set, PARENT_ENDED);
 	return set;
 }
 
@@ -91,8 +93,8 @@ static void give_up(struct server *server, struct answer *answer, const char *wh
 	no_answer(answer, why);
 }
 
-/* 0 or an errno. Its stdout is `out`; it reads nothing, and says nothing unless --verbose. */
-static int command_start(const struct server *server, const char *build_id, int out, pid_t *pid)
+/* 0 or an errno. Its stdout is `out`; stdin and stderr are this process's own. */
+static int command_start(const char *build_id, int out, pid_t *pid)
 {
 	char name[] = COMMAND, what[] = "debuginfo", id[sizeof((struct question *)0)->build_id];
 	char *argv[] = {name, what, id, NULL};
@@ -107,9 +109,6 @@ static int command_start(const struct server *server, const char *build_id, int 
 	sigaddset(&ignored, SIGPIPE); /* as it is at the beginning of main */
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-	if (!server->verbose)
-		posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY,
-						 0);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &ignored);
@@ -134,12 +133,19 @@ static struct timespec time_left(const struct server *server)
 	return left.tv_sec < 0 ? (struct timespec){0, 0} : left;
 }
 
-/* True when the command has ended by itself. Out of time, or when Stacker is no more, it is ended. */
-static bool command_wait(const struct server *server, pid_t pid, int *status)
+enum command_end {
+	COMMAND_ENDED, /* by itself; there is a status */
+	COMMAND_OUT_OF_TIME,
+	COMMAND_LOST, /* somebody else has its status: the id may be another process's by now */
+};
+
+/* Out of time, or when Stacker is no more, it is ended. */
+static enum command_end command_wait(const struct server *server, pid_t pid, int *status)
 {
 	sigset_t set = awaited();
+	pid_t ended;
 
-	while (waitpid(pid, status, WNOHANG) == 0) {
+	while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
 		struct timespec left = time_left(server);
 		int signal = sigtimedwait(&set, NULL, &left);
 
@@ -149,9 +155,9 @@ static bool command_wait(const struct server *server, pid_t pid, int *status)
 		waitpid(pid, status, 0);
 		if (signal > 0)
 			_exit(0);
-		return false;
+		return COMMAND_OUT_OF_TIME;
 	}
-	return true;
+	return ended == pid ? COMMAND_ENDED : COMMAND_LOST;
 }
 
 /* The one line that the command printed, if it is a path. A pipe holds more than any path, so
@@ -171,7 +177,7 @@ static bool path_read(int from, struct answer *answer)
 	return true;
 }
 
-static void why_failed(int status, struct answer *answer)
+static void status_tell(int status, struct answer *answer)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
 	const char *hint = servers && *servers ? "" : " (DEBUGINFOD_URLS is not set)";
@@ -183,28 +189,48 @@ static void why_failed(int status, struct answer *answer)
 			 WTERMSIG(status));
 }
 
-static void find(struct server *server, const char *build_id, struct answer *answer)
+/* Answers by what the command, which writes to `from`, comes to. */
+static void command_finish(struct server *server, pid_t pid, int from, struct answer *answer)
 {
-	int pipe_ends[2], error, status;
+	int status;
+	enum command_end end = command_wait(server, pid, &status);
+
+	if (end == COMMAND_OUT_OF_TIME)
+		give_up(server, answer, "out of time (--debuginfod-timeout)");
+	else if (end == COMMAND_LOST)
+		give_up(server, answer, "how it ended is not known");
+	else if (status != 0)
+		status_tell(status, answer);
+	else if (!(answer->found = path_read(from, answer)))
+		no_answer(answer, "what it printed is not a path");
+}
+
+static void file_find(struct server *server, const char *build_id, struct answer *answer)
+{
+	int pipe_ends[2], error;
 	pid_t pid;
 
 	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
 		no_answer(answer, strerror(errno));
 		return;
 	}
-	error = command_start(server, build_id, pipe_ends[1], &pid);
+	error = command_start(build_id, pipe_ends[1], &pid);
 	close(pipe_ends[1]);
 	if (error == ENOENT)
 		give_up(server, answer, "it is not installed");
 	else if (error)
 		give_up(server, answer, strerror(error));
-	else if (!command_wait(server, pid, &status))
-		give_up(server, answer, "out of time (--debuginfod-timeout)");
-	else if (status != 0)
-		why_failed(status, answer);
-	else if (!(answer->found = path_read(pipe_ends[0], answer)))
-		no_answer(answer, "what it printed is not a path");
+	else
+		command_finish(server, pid, pipe_ends[0], answer);
 	close(pipe_ends[0]);
+}
+
+/* Who asks reads files of other people: what comes from there is no path and no option. */
+static bool is_build_id(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= 2 && len % 2 == 0 && strspn(text, "0123456789abcdef") == len;
 }
 
 static void answer_question(struct server *server, const char *build_id, struct answer *answer)
@@ -215,10 +241,12 @@ static void answer_question(struct server *server, const char *build_id, struct 
 		server->end.tv_sec += (time_t)server->limit_s;
 		server->begun = true;
 	}
-	if (server->given_up[0])
+	if (!is_build_id(build_id))
+		no_answer(answer, "asked for what is not a build-id");
+	else if (server->given_up[0])
 		no_answer(answer, server->given_up);
 	else
-		find(server, build_id, answer);
+		file_find(server, build_id, answer);
 }
 
 static void quiet_begin(const struct server *server)
@@ -226,8 +254,12 @@ static void quiet_begin(const struct server *server)
 	sigset_t set = awaited();
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (null < 0) /* nothing can be read from or written to this one */
+		null = open("/", O_PATH | O_CLOEXEC);
+	signal(SIGCHLD, SIG_DFL); /* ignored, the command's status would be lost */
+	signal(PARENT_ENDED, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	prctl(PR_SET_PDEATHSIG, PARENT_ENDED);
 	/* Who waits for the end of Stacker's output must not wait for this process. */
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
@@ -278,8 +310,10 @@ static const char *fetch_file(void *context, struct bytes build_id, const char *
 
 	snprintf(question.build_id, sizeof question.build_id, "%s", hex);
 	progress(fetcher->options, "asking debuginfod servers");
-	if (!question_put(fetcher->questions, &question) ||
-	    !read_whole(fetcher->answers, &answer, sizeof answer))
+	if (fetcher->questions < 0)
+		no_answer(&answer, "there is no process to run it");
+	else if (!question_put(fetcher->questions, &question) ||
+		 !read_whole(fetcher->answers, &answer, sizeof answer))
 		no_answer(&answer, "the process that runs it has ended");
 	progress(fetcher->options, NULL);
 	if (answer.found)
@@ -288,14 +322,19 @@ static const char *fetch_file(void *context, struct bytes build_id, const char *
 	return NULL;
 }
 
+static void pipe_close(int ends[2])
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static bool pipes_make(int questions[2], int answers[2])
 {
 	if (pipe2(questions, O_CLOEXEC) != 0)
 		return false;
 	if (pipe2(answers, O_CLOEXEC) == 0)
 		return true;
-	close(questions[0]);
-	close(questions[1]);
+	pipe_close(questions);
 	return false;
 }
 
@@ -324,6 +363,11 @@ const struct debug_fetch *fetch_start(struct arena *arena, const struct options 
 		close(questions[1]);
 		close(answers[0]);
 		serve(&server);
+	}
+	if (pid < 0) {
+		pipe_close(questions);
+		pipe_close(answers);
+		return &fetcher->face;
 	}
 	close(questions[0]);
 	close(answers[1]);

@@ -366,15 +366,20 @@ static struct elf *find_in_cache(struct debugfiles *files, const struct want *wa
 
 static struct elf *find_elsewhere(struct debugfiles *files, const struct want *want)
 {
-	const char *path, *why = NULL;
+	const char *path, *why = NULL, *refused_before = files->refused;
 	struct elf *found;
 
 	if (!files->fetch || want->build_id.len < 2 || want->build_id.len > BUILD_ID_MAX)
 		return NULL;
 	path = files->fetch->file(files->fetch->context, want->build_id, &why);
+	files->refused = NULL;
 	found = path ? candidate(files, path, want) : NULL;
 	if (!found && !why)
-		why = arena_printf(files->arena, "%s was fetched and cannot be used", path);
+		why = files->refused ? files->refused
+				     : arena_printf(files->arena,
+						    "%s was fetched and cannot be used", path);
+	if (refused_before)
+		files->refused = refused_before;
 	if (!found && !files->not_fetched)
 		files->not_fetched = why;
 	return found;

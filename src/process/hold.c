@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
+
 /* musl's elf.h has it, older glibc's sys/ptrace.h has not. */
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -550,30 +552,15 @@ static void signals_block(sigset_t *before)
 	sigaction(SIGCHLD, &plain, NULL); /* ignored, it would not be sent */
 }
 
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-/* Those that are not ignored (nohup, background jobs). */
-static sigset_t ends_not_ignored(void)
-{
-	struct sigaction action;
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-		if (sigaction(ends[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, ends[i]);
-	return set;
-}
-
 /* A request to end that came when nobody waited. */
 static int pending_end(const struct hold *hold)
 {
 	sigset_t set;
 
 	sigpending(&set);
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-		if (sigismember(&set, ends[i]) && sigismember(&hold->ends, ends[i]))
-			return ends[i];
+	for (int number = 1; number < _NSIG; number++)
+		if (sigismember(&set, number) && sigismember(&hold->ends, number))
+			return number;
 	return 0;
 }
 
@@ -629,7 +616,7 @@ bool hold_run(struct hold *hold, bool follow_new, struct err *e)
 	pthread_t tracer;
 	int failed;
 
-	hold->ends = ends_not_ignored();
+	hold->ends = signals_that_end();
 	signals_block(&before);
 	failed = pthread_create(&tracer, NULL, tracer_main, &work);
 	if (!failed)

@@ -382,6 +382,15 @@ static const char *no_debug_information(struct symbolizer *s, const struct modul
 			    module->build_id, why ? "; " : "", why ? why : "");
 }
 
+const char *symbolizer_not_fetched(const struct module *module)
+{
+	const struct module_symbols *m = module->symbols;
+
+	if (module->debug_not_fetched)
+		return module->debug_not_fetched;
+	return m ? m->files.not_fetched : NULL;
+}
+
 const char *symbolizer_note(struct symbolizer *s, const struct module *module)
 {
 	const struct module_symbols *m = module->symbols;

@@ -62,6 +62,10 @@ void symbolize(struct symbolizer *symbolizer, struct module *module,
  * "debug file X refused: other build-id", or NULL. After symbolize. */
 const char *symbolizer_note(struct symbolizer *symbolizer, const struct module *module);
 
+/* Why a debug file, or a companion of it, that was asked for with `fetch` did not come; NULL: none was
+ * asked for, or all came. After symbolize. */
+const char *symbolizer_not_fetched(const struct module *module);
+
 /* The demangled form of a linkage name, or the name itself. C++ (Itanium), Rust legacy and v0, D.
  * Bounded in length and recursion. */
 const char *demangle(struct arena *arena, const char *name);

@@ -220,6 +220,102 @@ def test_ends_with_stacker(finder, tmp_path, number):
         assert stacker.stdout.read() == b""
 
 
+# Started in surroundings that are not the usual ones.
+
+def as_started(finder, wrapper, *options):
+    """addr2line of the program's main, its command line behind `wrapper`."""
+    command = [*wrapper, paths.STACKER, "addr2line", "-f", "-e", finder.stripped, main_address(), "--debuginfod",
+               *options]
+    return subprocess.run(command, env={**os.environ, **finder.env}, capture_output=True, text=True, check=True,
+                          timeout=program.RUN_S)
+
+
+def test_started_with_stdin_closed(finder):
+    finder.does(fetched())
+    done = as_started(finder, ["sh", "-c", 'exec "$@" <&-', "sh"])
+    assert (done.stdout.splitlines()[0], done.stderr) == ("main", "")
+
+
+@pytest.mark.parametrize("ignored,script", [("CHLD", ":"), ("HUP", "kill -HUP $PPID"), ("INT", "kill -INT $PPID")])
+def test_started_with_signals_ignored(finder, ignored, script):
+    """What Stacker was told to ignore (nohup, a job in the background) does not end the other process."""
+    finder.does(f"{script}\n{fetched()}")
+    done = as_started(finder, ["env", f"--ignore-signal={ignored}"], "--debuginfod-timeout", "20")
+    assert (done.stdout.splitlines()[0], done.stderr) == ("main", "")
+
+
+@contextlib.contextmanager
+def waiting(finder):
+    """addr2line that waits for addresses, and the process that it has set apart."""
+    command = [paths.STACKER, "addr2line", "-f", "-e", finder.stripped, "--debuginfod"]
+    with subprocess.Popen(command, env={**os.environ, **finder.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as stacker:
+        children = pathlib.Path(f"/proc/{stacker.pid}/task/{stacker.pid}/children")
+        target.await_that(lambda: children.read_text(encoding="ascii").split(), 10, lambda: "the process set apart")
+        other = int(children.read_text(encoding="ascii"))
+        target.await_that(lambda: os.readlink(f"/proc/{other}/fd/0") == "/dev/null", 10, lambda: "its beginning")
+        yield stacker, other
+
+
+def test_process_that_runs_it_is_gone(finder):
+    """Before it was asked anything; stdout is a pipe, and a pipe that nobody reads may end Stacker by now."""
+    finder.does(fetched())
+    with waiting(finder) as (stacker, other):
+        os.kill(other, signal.SIGKILL)
+        target.await_that(lambda: " Z " in pathlib.Path(f"/proc/{other}/stat").read_text(encoding="ascii"), 10,
+                          lambda: "its end")
+        out, err = stacker.communicate(main_address() + "\n", timeout=program.RUN_S)
+    assert stacker.returncode == program.COMPLETE and out.startswith("??"), out
+    assert "the process that runs it has ended" in err and finder.asked() == 0
+
+
+def pipes(pid, mode):
+    """Its pipes' ends of this mode, by descriptor. It may open and close other files meanwhile."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            info = pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text(encoding="ascii")
+            name = os.readlink(f"/proc/{pid}/fd/{fd}")
+            flags = int(re.search(r"^flags:\s*(\d+)", info, re.M)[1], 8)
+            if name.startswith("pipe:") and flags & os.O_ACCMODE == mode:
+                found[fd] = name
+    return found
+
+
+QUESTION_SIZE = 129  # a build-id of 64 bytes, NUL-terminated
+
+
+@pytest.mark.parametrize("what", ["/etc/hostname", "--help", "", "abc", "ABCD", "ab/cd"])
+def test_only_build_ids_are_passed_on(finder, what):
+    """Whoever has taken Stacker over in its sandbox holds the pipe, and gets nothing but files by build-id."""
+    finder.does(fetched())
+    with waiting(finder) as (stacker, other):
+        fd, = [fd for fd, pipe in pipes(stacker.pid, os.O_WRONLY).items()
+               if pipe in pipes(other, os.O_RDONLY).values()]
+        with open(f"/proc/{stacker.pid}/fd/{fd}", "wb", buffering=0) as pipe:
+            pipe.write(what.encode().ljust(QUESTION_SIZE, b"\0"))
+        out, err = stacker.communicate(main_address() + "\n", timeout=program.RUN_S)  # hears the answer to it
+    assert stacker.returncode == program.COMPLETE and out.startswith("??"), out
+    assert "not a build-id" in err
+    finder.asked()
+
+
+def test_what_came_of_files_here_is_not_told(finder, tmp_path):
+    """addr2line tells what was fetched in vain, not of a local file that was refused before it."""
+    finder.does(fetched())
+    place = tmp_path / "debug" / ".build-id" / finder.build_id[:2]
+    place.mkdir(parents=True)
+    shutil.copy(target.fixture("threads-clang-O2"), place / f"{finder.build_id[2:]}.debug")
+    done = as_started(finder, [], "--debug-dir", tmp_path / "debug")
+    assert (done.stdout.splitlines()[0], done.stderr) == ("main", "")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x"])
+def test_timeout_is_positive(value):
+    done = program.run("addr2line", "--debuginfod", "--debuginfod-timeout", value, "0")
+    assert done.status == program.USAGE and "positive number" in done.err
+
+
 def test_timeout_needs_the_option():
     done = program.run("addr2line", "--debuginfod-timeout", "5", "0")
     assert done.status == program.USAGE and "only with --debuginfod" in done.err
