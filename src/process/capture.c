@@ -174,8 +174,11 @@ static bool prepare(struct job *job, struct err *e)
 	};
 	thread_table_prepare(&job->table, job->arena, job->tids, job->tid_count);
 	job->hold.listing = arena_array(job->arena, uint32_t, job->table.capacity);
-	return stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
-			      job->table.count, e);
+	if (!stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
+			    job->table.capacity, e))
+		return false;
+	stacks_fault_in(&job->stacks, job->table.count);
+	return true;
 }
 
 /* The next executable mapping from `at` on, or NULL. */

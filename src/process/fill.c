@@ -208,6 +208,7 @@ void snapshot_fill(struct job *job)
 
 		thread_of[index] = (int32_t)i;
 		thread_fill(job, index, &snapshot->threads[i]);
+		snapshot->threads[i].stack_missing = job->stacks.unplanned[index];
 	}
 	pieces_take(job, thread_of);
 	snapshot->pac_code_mask =

@@ -64,18 +64,19 @@ static void fault_in(uint8_t *at, uint64_t size)
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e)
 {
-	uint64_t expected = threads * EXPECTED_PART;
-
 	*stacks = (struct stacks){
 		.snapshot = snapshot,
 		.limit = request->stack_limit,
 		.total = request->stack_total,
 		.capacity = threads * 3 + 64,
+		.thread_count = threads,
 		.chain_slot = chain_slot(snapshot),
 	};
 	stacks->copies = arena_array(arena, struct stack_copy, stacks->capacity);
 	/* arena memory may be untouched pages: fault it in now */
 	memset(stacks->copies, 1, stacks->capacity * sizeof stacks->copies[0]);
+	stacks->unplanned = arena_array(arena, uint64_t, threads);
+	memset(stacks->unplanned, 0, threads * sizeof stacks->unplanned[0]);
 	stacks->buffer = mmap(NULL, stacks->total, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (stacks->buffer == MAP_FAILED) {
@@ -83,10 +84,14 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 		return err_set(e, ERR_SYSTEM, "reserving %ju bytes for stacks: %s",
 			       (uintmax_t)stacks->total, strerror(errno));
 	}
-	if (expected > stacks->total)
-		expected = stacks->total;
-	fault_in(stacks->buffer, expected);
 	return true;
+}
+
+void stacks_fault_in(struct stacks *stacks, size_t threads)
+{
+	uint64_t expected = threads * EXPECTED_PART;
+
+	fault_in(stacks->buffer, expected < stacks->total ? expected : stacks->total);
 }
 
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
@@ -94,6 +99,9 @@ void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
 	size_t kept = 0;
 
 	stacks->used = 0;
+	for (size_t i = 0; i < stacks->thread_count; i++)
+		if (owners[i].registers)
+			stacks->unplanned[i] = 0;
 	for (size_t i = 0; i < stacks->count; i++) {
 		struct stack_copy copy = stacks->copies[i];
 
@@ -220,6 +228,8 @@ static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint
 			 stacks->limit < FIRST_PART ? stacks->limit : FIRST_PART);
 	if (copy)
 		copy->guessed = guessed;
+	else if (!guessed)
+		stacks->unplanned[thread] += end - begin;
 }
 
 /* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the call

@@ -37,14 +37,20 @@ struct stacks {
 	uint64_t limit, total;
 	struct stack_copy *copies;
 	size_t count, capacity;
-	uint8_t *buffer; /* `total` bytes reserved, the first part faulted in */
+	size_t thread_count; /* at most */
+	uint64_t *unplanned; /* per thread: bytes of its stacks that no copy was left for */
+	uint8_t *buffer;     /* `total` bytes reserved, the first part faulted in */
 	uint64_t used;
 	bool refused; /* the kernel does not permit to read this memory */
 };
 
-/* Before the stop. False with ERR_SYSTEM when the memory cannot be reserved. */
+/* Before the stop: room for so many threads at most. False with ERR_SYSTEM when the memory cannot be
+ * reserved. */
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e);
+
+/* Before the stop: so many are expected. */
+void stacks_fault_in(struct stacks *stacks, size_t threads);
 
 /* While held: plans and copies the stacks of the threads [from, to), and after them the stacks that
  * signal frames on alternate stacks lead to. May be called again for

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -69,7 +70,11 @@ static void copies_are_forgotten(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint8_t buffer[64] = {0};
 		struct stack_copy copies[4];
-		struct stacks stacks = {.buffer = buffer, .copies = copies};
+		uint64_t unplanned[THREADS] = {0};
+		struct stacks stacks = {.buffer = buffer,
+					.copies = copies,
+					.unplanned = unplanned,
+					.thread_count = THREADS};
 		struct registers registers = {0};
 		struct stack_owner owners[THREADS] = {0};
 		char left[65];
@@ -85,9 +90,44 @@ static void copies_are_forgotten(void **state)
 	}
 }
 
+/* Two threads and room for one copy: what the other lacks is counted, until it is read anew. */
+static void stacks_without_room_are_counted(void **state)
+{
+	static uint64_t memory[2][64];
+	struct map map = {.start = (uintptr_t)memory,
+			  .end = (uintptr_t)(memory + 2),
+			  .permissions = "rw-p",
+			  .path = ""};
+	struct snapshot snapshot = {.arch = arch_host(), .maps = &map, .map_count = 1};
+	struct capture_request request = {.stack_limit = 4096, .stack_total = 65536};
+	struct registers registers[2] = {0};
+	struct stack_owner owners[2] = {{&registers[0], 0}, {&registers[1], 0}};
+	struct arena arena = {0};
+	struct stacks stacks;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		registers[i].at[arch_host()->sp_slot] = (uintptr_t)&memory[i][32];
+	assert_true(stacks_reserve(&stacks, &arena, &snapshot, &request, 2, NULL));
+	stacks.tid = (uint32_t)getpid();
+	stacks.capacity = 1;
+	stacks_copy(&stacks, owners, 0, 2);
+	assert_int_equal(stacks.count, 1);
+	assert_int_equal(stacks.unplanned[0], 0);
+	assert_int_equal(stacks.unplanned[1], 32 * sizeof memory[0][0] + arch_host()->red_zone);
+	owners[0].registers = NULL;
+	stacks_forget(&stacks, owners);
+	assert_int_equal(stacks.unplanned[1], 0);
+	stacks_release(&stacks);
+	arena_free(&arena);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(copies_are_forgotten)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_are_forgotten),
+		cmocka_unit_test(stacks_without_room_are_counted),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
