@@ -20,7 +20,7 @@ _stacker() {
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		capture | symbolize | onephase | addr2line)
+		capture | symbolize | onephase | addr2line | cache)
 			command=${COMP_WORDS[i]}
 			break
 			;;
@@ -63,7 +63,7 @@ _stacker() {
 		[ -n "$command" ] || mapfile -t COMPREPLY < <(compgen -W '--help --version' -- "$word")
 	elif [ -z "$command" ]; then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"capture symbolize onephase addr2line $(_stacker_processes)" -- "$word")
+			"capture symbolize onephase addr2line cache $(_stacker_processes)" -- "$word")
 	fi
 }
 

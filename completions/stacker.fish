@@ -1,6 +1,6 @@
 # fish completion for stacker(1)
 
-set -l commands capture symbolize onephase addr2line
+set -l commands capture symbolize onephase addr2line cache
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l live "__fish_seen_subcommand_from capture onephase"
 set -l report "__fish_seen_subcommand_from symbolize onephase"
@@ -13,6 +13,7 @@ complete -c stacker -n $none -a capture -d "Capture the stacks of a process into
 complete -c stacker -n $none -a symbolize -d "Turn a capture into functions, files and lines"
 complete -c stacker -n $none -a onephase -d "Capture and symbolize in one go"
 complete -c stacker -n $none -a addr2line -d "Turn addresses of a file into functions and lines"
+complete -c stacker -n $none -a cache -d "Tell where answers of earlier runs are kept"
 complete -c stacker -n $none -a "(__fish_complete_pids)"
 complete -c stacker -s h -l help -d "Show the help"
 complete -c stacker -s V -l version -d "Show the version and what is built in"
@@ -39,6 +40,7 @@ complete -c stacker -n $report -l format -x -a "text json" -d "Form of the repor
 complete -c stacker -n $report -l debug-dir -x -a "(__fish_complete_directories)" -d "Look for debug files here first"
 complete -c stacker -n $report -l debuginfod -d "Fetch debug files that are missing"
 complete -c stacker -n $report -l debuginfod-timeout -x -d "Seconds for all of it together"
+complete -c stacker -n $report -l no-cache -d "Neither use nor keep answers of other runs"
 complete -c stacker -n $report -l sysroot -x -a "(__fish_complete_directories)" -d "Put before every recorded path"
 complete -c stacker -n $report -l no-registers -d "Leave registers out"
 complete -c stacker -n $report -l no-maps -d "Leave the memory maps out"
@@ -56,3 +58,5 @@ complete -c stacker -n $addr2line -s s -l basenames -d "File names without direc
 complete -c stacker -n $addr2line -l debug-dir -x -a "(__fish_complete_directories)" -d "Look for debug files here first"
 complete -c stacker -n $addr2line -l debuginfod -d "Fetch debug files that are missing"
 complete -c stacker -n $addr2line -l debuginfod-timeout -x -d "Seconds for all of it together"
+complete -c stacker -n $addr2line -l no-cache -d "Neither use nor keep answers of other runs"
+complete -c stacker -n "__fish_seen_subcommand_from cache" -l clear -d "Remove all of it"

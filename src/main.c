@@ -79,6 +79,8 @@ static int run(struct arena *arena, int argc, char **argv)
 	}
 	if (options.debuginfod)
 		options.fetch = fetch_start(arena, &options);
+	if (command->bit & FOR_NAMES)
+		options.cache = cache_for(arena, &options);
 	return command->run(arena, &options);
 }
 

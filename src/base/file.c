@@ -151,7 +151,7 @@ bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e)
 	if (at == MAP_FAILED)
 		return err_set(e, ERR_SYSTEM, "%s: mmap: %s", name, strerror(errno));
 	*out = (struct bytes){at, (size_t)st.st_size};
-	mapping_add(*out, name);
+	mapping_add(*out, name, &st);
 	return true;
 }
 

@@ -13,6 +13,7 @@ struct mapping {
 	const uint8_t *_Atomic at; /* NULL: forgotten */
 	size_t len;
 	const char *name;
+	struct mapping_stamp stamp;
 	atomic_bool cut;
 	struct mapping *next;
 };
@@ -77,7 +78,12 @@ static struct mapping *node_take(void)
 	return m;
 }
 
-void mapping_add(struct bytes mapping, const char *name)
+static uint64_t ns_of(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * UINT64_C(1000000000) + (uint64_t)time->tv_nsec;
+}
+
+void mapping_add(struct bytes mapping, const char *name, const struct stat *st)
 {
 	struct mapping *m;
 
@@ -86,6 +92,13 @@ void mapping_add(struct bytes mapping, const char *name)
 	if (m) { /* else it is unguarded, as all would be without us */
 		m->len = mapping.len;
 		m->name = name;
+		m->stamp = (struct mapping_stamp){
+			.dev = st->st_dev,
+			.ino = st->st_ino,
+			.size = (uint64_t)st->st_size,
+			.mtime_ns = ns_of(&st->st_mtim),
+			.ctime_ns = ns_of(&st->st_ctim),
+		};
 		atomic_store(&m->cut, false);
 		atomic_store(&m->at, mapping.at);
 	}
@@ -99,6 +112,16 @@ void mapping_forget(struct bytes mapping)
 		if (atomic_load(&m->at) == mapping.at)
 			atomic_store(&m->at, NULL);
 	pthread_mutex_unlock(&writing);
+}
+
+bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
+{
+	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+
+	if (!m || atomic_load(&m->at) != mapping.at || m->len != mapping.len)
+		return false;
+	*out = m->stamp;
+	return true;
 }
 
 const char *mapping_next_cut(size_t *after)

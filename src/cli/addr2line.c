@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/store.h"
 #include "cli/cli.h"
 #include "cli/sandbox.h"
 #include "elf/symbols.h"
@@ -235,6 +236,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		.names = SYMBOL_NAMES_DEBUG,
 		.debug_directories = options->debug_directories.at,
 		.fetch = options->fetch,
+		.cache = options->cache,
 	};
 	struct question q = {.options = options};
 	struct err e = {0};
@@ -243,7 +245,8 @@ int addr2line_run(struct arena *arena, const struct options *options)
 			      options->executable ? options->executable : "a.out", &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
-	sandbox_enter((const char *const[]){NULL});
+	sandbox_enter(
+		(const char *const[]){options->cache ? options->cache->path : NULL, NULL});
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)
 		answer_arguments(&q, options);
@@ -254,5 +257,6 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		err_set(&e, ERR_SYSTEM, "writing: %s", strerror(errno));
 		return fail(&e);
 	}
+	symbolizer_save(q.symbolizer);
 	return complain_about_cut_files() ? EXIT_PARTIAL : EXIT_COMPLETE;
 }

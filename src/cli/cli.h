@@ -42,6 +42,8 @@ struct options {
 	bool any_build_id, debuginfod, help, version;
 	uint64_t debuginfod_timeout_s;
 	const struct debug_fetch *fetch; /* with --debuginfod: set by main */
+	bool no_cache, clear;
+	const struct store *cache; /* where one can be had: set by main; or NULL */
 	/* addr2line */
 	bool addresses, functions, inlines, demangle, pretty, basenames;
 	const char *const *arguments; /* what is not an option */
@@ -55,9 +57,11 @@ enum command_bit {
 	FOR_ONEPHASE = 4,
 	FOR_ADDR2LINE = 8,
 	FOR_NONE = 16, /* before or without a command */
+	FOR_CACHE = 32,
 	FOR_REPORT = FOR_SYMBOLIZE | FOR_ONEPHASE,
+	FOR_NAMES = FOR_REPORT | FOR_ADDR2LINE,
 	FOR_LIVE = FOR_CAPTURE | FOR_ONEPHASE,
-	FOR_ALL = 31,
+	FOR_ALL = 63,
 };
 
 struct command {
@@ -72,6 +76,11 @@ int capture_run(struct arena *arena, const struct options *options);
 int symbolize_run(struct arena *arena, const struct options *options);
 int onephase_run(struct arena *arena, const struct options *options);
 int addr2line_run(struct arena *arena, const struct options *options);
+int cache_run(struct arena *arena, const struct options *options);
+
+/* The cache for a command that makes names; NULL: none, with --verbose the reason is said. To be
+ * called before the sandbox is entered: its directory is made where it is missing. */
+const struct store *cache_for(struct arena *arena, const struct options *options);
 
 /* The command of that name, or NULL. */
 const struct command *command_named(const char *name);

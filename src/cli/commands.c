@@ -19,6 +19,8 @@ static const struct command commands[] = {
 	 onephase_run},
 	{"addr2line", FOR_ADDR2LINE, "-e FILE [-afiCps] [ADDR...]",
 	 "Turns addresses of a file into functions and lines.", addr2line_run},
+	{"cache", FOR_CACHE, "[--clear]",
+	 "Tells where answers of earlier runs are kept, and how many.", cache_run},
 };
 
 const struct command *command_named(const char *name)

@@ -34,6 +34,8 @@ static const struct option_row rows[] = {
 	{"debug-dir", 0, LIST, "DIR", FIELD(debug_directories), FOR_CAPTURE | FOR_REPORT | FOR_ADDR2LINE, "look for debug files here first (may be repeated)"},
 	{"debuginfod", 0, FLAG, NULL, FIELD(debuginfod), FOR_REPORT | FOR_ADDR2LINE, "fetch debug files that are missing (runs debuginfod-find)"},
 	{"debuginfod-timeout", 0, NUMBER, "S", FIELD(debuginfod_timeout_s), FOR_REPORT | FOR_ADDR2LINE, "for all of it together (default 60)"},
+	{"no-cache", 0, FLAG, NULL, FIELD(no_cache), FOR_NAMES, "neither use nor keep answers of other runs"},
+	{"clear", 0, FLAG, NULL, FIELD(clear), FOR_CACHE, "remove all of it"},
 	{"sysroot", 0, TEXT, "DIR", FIELD(sysroot), FOR_REPORT, "put before every recorded path"},
 	{"any-build-id", 0, FLAG, NULL, FIELD(any_build_id), FOR_SYMBOLIZE, "use files even when their build-id differs"},
 	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on threads that do not stop (default 1000)"},
@@ -245,7 +247,8 @@ static void rows_print(unsigned command)
 
 void help_print(const struct command *command)
 {
-	static const char *const names[] = {"capture", "symbolize", "onephase", "addr2line"};
+	static const char *const names[] = {"capture", "symbolize", "onephase", "addr2line",
+					    "cache"};
 
 	if (command) {
 		printf("Usage: stacker %s %s\n%s\n\nOptions:\n", command->name, command->usage,

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mapping.h"
+#include "base/store.h"
 #include "cli/sandbox.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"
@@ -164,7 +165,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		progress(options, NULL);
 		return false;
 	}
-	pipeline_restrict(out);
+	pipeline_restrict(out, options);
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);
@@ -401,9 +402,9 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 	report->note_count = notes.count;
 }
 
-void pipeline_report(struct arena *arena, const struct options *options,
-		     const struct snapshot *snapshot, struct modules *modules,
-		     struct report *report)
+struct symbolizer *pipeline_report(struct arena *arena, const struct options *options,
+				   const struct snapshot *snapshot, struct modules *modules,
+				   struct report *report)
 {
 	struct symbol_options symbols = {
 		.demangle = !options->no_demangle,
@@ -411,6 +412,7 @@ void pipeline_report(struct arena *arena, const struct options *options,
 		.sysroot = sysroot_of(options, modules),
 		.sysroot_dir = sysroot_dir_of(options, modules),
 		.fetch = options->fetch,
+		.cache = options->cache,
 	};
 	struct symbolizer *symbolizer = symbolizer_new(arena, &symbols);
 	struct lookups lookups = lookups_collect(arena, snapshot, modules);
@@ -428,6 +430,7 @@ void pipeline_report(struct arena *arena, const struct options *options,
 			      &report->threads[i]);
 	report->partial = snapshot_is_partial(snapshot);
 	notes_make(arena, symbolizer, &lookups, modules, report);
+	return symbolizer;
 }
 
 struct report_options report_options_of(const struct options *options)
@@ -445,15 +448,17 @@ bool pipeline_output(struct output *out, struct arena *arena, const struct optio
 	return output_open(out, arena, options->output ? options->output : "-", e);
 }
 
-void pipeline_restrict(const struct output *out)
+void pipeline_restrict(const struct output *out, const struct options *options)
 {
 	char directory[PATH_MAX];
-	const char *writable[] = {NULL, NULL};
-	size_t size = out->temporary ? strlen(out->temporary) + 1 : 0;
+	const char *writable[] = {NULL, NULL, NULL};
+	size_t count = 0, size = out->temporary ? strlen(out->temporary) + 1 : 0;
 
+	if (options->cache)
+		writable[count++] = options->cache->path;
 	if (size && size <= sizeof directory) {
 		memcpy(directory, out->temporary, size);
-		writable[0] = dirname(directory);
+		writable[count++] = dirname(directory);
 	}
 	if (out->stream == stdout)
 		stdout_pipe_may_end_us();
@@ -465,6 +470,7 @@ int pipeline_print(struct output *out, struct arena *arena, const struct options
 		   const struct report_options *printing)
 {
 	bool json = strcmp(options->format, "json") == 0;
+	struct symbolizer *symbolizer;
 	struct report report;
 	struct err e = {0};
 	bool ok = true;
@@ -473,7 +479,7 @@ int pipeline_print(struct output *out, struct arena *arena, const struct options
 		report_print_head(out->stream, snapshot, printing);
 		fflush(out->stream);
 	}
-	pipeline_report(arena, options, snapshot, modules, &report);
+	symbolizer = pipeline_report(arena, options, snapshot, modules, &report);
 	if (json)
 		ok = report_print_json(out->stream, &report, printing, &e);
 	else
@@ -484,5 +490,6 @@ int pipeline_print(struct output *out, struct arena *arena, const struct options
 	}
 	if (!output_commit(out, &e))
 		return fail(&e);
+	symbolizer_save(symbolizer);
 	return report.partial ? EXIT_PARTIAL : EXIT_COMPLETE;
 }

@@ -10,6 +10,7 @@
 #include "module/module.h"
 #include "output/report.h"
 #include "process/process.h"
+#include "symbol/symbol.h"
 #include "unwind/unwind.h"
 
 /* How to walk stacks: with the separate debug files that the options tell where to find. */
@@ -23,10 +24,11 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		      const struct output *out, struct snapshot *snapshot,
 		      struct modules *modules, struct err *e);
 
-/* Stacks -> names. Every distinct address is looked up once. */
-void pipeline_report(struct arena *arena, const struct options *options,
-		     const struct snapshot *snapshot, struct modules *modules,
-		     struct report *report);
+/* Stacks -> names. Every distinct address is looked up once. Who looked them up is returned, for
+ * symbolizer_save. */
+struct symbolizer *pipeline_report(struct arena *arena, const struct options *options,
+				   const struct snapshot *snapshot, struct modules *modules,
+				   struct report *report);
 
 /* Were threads left out? */
 bool snapshot_is_partial(const struct snapshot *snapshot);
@@ -42,10 +44,10 @@ struct report_options report_options_of(const struct options *options);
 bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
 		     struct err *e);
 
-/* From here on nothing but reading files and writing this output (cli/sandbox), which may also end
+/* From here on nothing but reading files, writing this output and the cache (cli/sandbox), which may also end
  * us when it is a pipe that was closed: to be called when no
  * process is needed any more, and before hostile files are read. */
-void pipeline_restrict(const struct output *out);
+void pipeline_restrict(const struct output *out, const struct options *options);
 
 /* Prints the report in the wanted format and commits the output. Returns the exit status. */
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,

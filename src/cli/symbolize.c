@@ -49,7 +49,7 @@ int symbolize_run(struct arena *arena, const struct options *options)
 		return fail(&e);
 	if (!file_map(options->input, &text, &e) || !pipeline_output(&out, arena, options, &e))
 		return fail(&e);
-	pipeline_restrict(&out);
+	pipeline_restrict(&out, options);
 	progress(options, "reading the capture");
 	if (!capture_read(arena, text, options->input, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {

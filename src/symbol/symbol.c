@@ -1,16 +1,20 @@
 /*
- * A module's information is opened at its first question and kept in module->symbols. A batch of
- * addresses is sorted and made unique, DWARF answers all of it in one go (unit by unit), and what
- * it leaves open the symbol table fills in, address by address.
+ * A module's files are found at its first question and kept in module->symbols; they are read at the
+ * first question that the cache does not answer. A batch of addresses is sorted and made unique, DWARF
+ * answers all of it in one go (unit by unit), and what it leaves open the symbol table fills in,
+ * address by address.
  */
 #include "symbol/symbol.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/mapping.h"
 #include "dwarf/dwarf.h"
 #include "elf/debugfile.h"
 #include "elf/gopclntab.h"
+#include "symbol/cache.h"
 #include "symbol/names.h"
 #include "symbol/symtab.h"
 
@@ -18,12 +22,17 @@ struct symbolizer {
 	struct arena *arena;
 	struct symbol_options options;
 	struct names names;
+	struct module_symbols *modules; /* of all that were asked, the last one first */
 };
 
 /* module->symbols */
 struct module_symbols {
 	struct module *module;
-	struct elf *debug;     /* separate debug file; or NULL */
+	struct module_symbols *next;
+	struct symbol_cache *cache; /* or NULL */
+	bool opened;                /* what follows `debug` is valid */
+	bool unproven;     /* a companion was asked for that no build-id ties to the module */
+	struct elf *debug; /* separate debug file; or NULL */
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
 	struct dwarf *dwarf;   /* or NULL */
 	uint64_t dwarf_shift;  /* ea in dwarf_elf minus ea in the module: not 0 after prelink */
@@ -52,6 +61,7 @@ static struct elf *open_dwo(void *context, const char *name, const char *directo
 {
 	struct module_symbols *m = context;
 
+	m->unproven = true;
 	return debugfile_find_dwo(&m->files, m->module->elf, name, directory, id);
 }
 
@@ -60,6 +70,7 @@ static struct elf *open_dwp(void *context)
 	struct module_symbols *m = context;
 	struct elf *found = debugfile_find_dwp(&m->files, m->module->elf);
 
+	m->unproven = true;
 	return found || !m->debug ? found : debugfile_find_dwp(&m->files, m->debug);
 }
 
@@ -67,6 +78,9 @@ static struct elf *open_alternate(void *context, const char *name, struct bytes 
 {
 	struct module_symbols *m = context;
 
+	/* A process with a root of its own may bring any file and call it so. */
+	if (!build_id.len || m->files.sysroot)
+		m->unproven = true;
 	return debugfile_find_alternate(&m->files, m->dwarf_elf, name, build_id);
 }
 
@@ -86,16 +100,22 @@ static uint64_t shift_between(const struct elf *from, const struct elf *to)
 	return a && b && a->size == b->size ? b->ea - a->ea : 0;
 }
 
-static void open_files(struct module_symbols *m, struct arena *arena)
+static void find_files(struct module_symbols *m)
 {
 	struct module *module = m->module;
 
 	m->dwarf_elf = module->elf;
-	if (!has_dwarf(module->elf)) {
-		m->debug = module_debug_file(module, &m->files);
-		if (m->debug && has_dwarf(m->debug))
-			m->dwarf_elf = m->debug;
-	}
+	if (has_dwarf(module->elf))
+		return;
+	m->debug = module_debug_file(module, &m->files);
+	if (m->debug && has_dwarf(m->debug))
+		m->dwarf_elf = m->debug;
+}
+
+static void open_files(struct module_symbols *m, struct arena *arena)
+{
+	struct module *module = m->module;
+
 	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
 	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
 	m->dwarf_shift = shift_between(module->elf, m->dwarf_elf);
@@ -105,6 +125,7 @@ static void open_files(struct module_symbols *m, struct arena *arena)
 		.embedded = debugfile_embedded(module->elf, &m->embedded_problem),
 		.debug = m->dwarf_shift ? NULL : m->debug,
 	};
+	m->opened = true;
 }
 
 static struct module_symbols *symbols_of(struct symbolizer *s, struct module *module)
@@ -122,7 +143,13 @@ static struct module_symbols *symbols_of(struct symbolizer *s, struct module *mo
 		.sysroot_dir = s->options.sysroot_dir,
 		.fetch = s->options.fetch,
 	};
-	open_files(m, s->arena);
+	find_files(m);
+	if (s->options.cache)
+		m->cache = symbol_cache_open(s->arena, s->options.cache,
+					     &(struct cache_subject){module->elf, m->debug,
+								     &s->options});
+	m->next = s->modules;
+	s->modules = m;
 	module->symbols = m;
 	return m;
 }
@@ -344,6 +371,40 @@ static void dwarf_answer_all(struct module_symbols *m, struct dwarf_answer *uniq
 		for (size_t k = 0; k < unique[i].frame_count; k++)
 			if (unique[i].frames[k].function_ea)
 				unique[i].frames[k].function_ea -= m->dwarf_shift;
+	for (size_t i = 0; i < count; i++)
+		unique[i].ea -= m->dwarf_shift; /* as asked */
+}
+
+static uint64_t processor_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Answers what the files tell: `unique` in ascending order, from the front of `order` those of the
+ * same address that have no answer yet. */
+static void answer_by_files(struct symbolizer *s, struct module_symbols *m,
+			    struct symbol_answer **order, struct dwarf_answer *unique,
+			    size_t count)
+{
+	uint64_t begin = m->cache ? processor_time_ns() : 0;
+
+	if (!m->opened)
+		open_files(m, s->arena);
+	symtab_prepare(s, m, unique, count);
+	if (m->dwarf)
+		dwarf_answer_all(m, unique, count);
+	for (size_t u = 0; u < count; order++) {
+		if ((*order)->ea != unique[u].ea)
+			continue;
+		answer(s, m, &unique[u++], *order);
+		if (m->cache)
+			symbol_cache_add(m->cache, *order);
+	}
+	if (m->cache)
+		symbol_cache_spent(m->cache, processor_time_ns() - begin);
 }
 
 void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer *answers,
@@ -355,21 +416,48 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	struct dwarf_answer *unique = arena_array(&scratch, struct dwarf_answer, count);
 	size_t unique_count = 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || order[i]->ea != order[i - 1]->ea)
+	for (size_t i = 0; m && i < count; i++)
+		if ((i == 0 || order[i]->ea != order[i - 1]->ea) &&
+		    !(m->cache && symbol_cache_find(m->cache, order[i])))
 			unique[unique_count++].ea = order[i]->ea;
-	if (m)
-		symtab_prepare(s, m, unique, unique_count);
-	if (m && m->dwarf && count)
-		dwarf_answer_all(m, unique, unique_count);
-	for (size_t i = 0, u = 0; m && i < count; i++) {
-		if (i && order[i]->ea == order[i - 1]->ea) {
+	if (unique_count)
+		answer_by_files(s, m, order, unique, unique_count);
+	for (size_t i = 1; i < count; i++)
+		if (order[i]->ea == order[i - 1]->ea)
 			*order[i] = *order[i - 1];
-			continue;
-		}
-		answer(s, m, &unique[u++], order[i]);
-	}
 	arena_free(&scratch);
+}
+
+/* The first thing that was wrong with the module's files; or NULL. */
+static const char *problem_of(const struct module_symbols *m)
+{
+	const char *problem = m->dwarf ? dwarf_problem(m->dwarf) : NULL;
+
+	if (m->module->debug_refused)
+		return m->module->debug_refused;
+	if (m->files.refused)
+		return m->files.refused;
+	if (problem)
+		return problem;
+	return m->embedded_problem.kind ? m->embedded_problem.text : NULL;
+}
+
+static bool is_informed(const struct module_symbols *m)
+{
+	if (m->opened)
+		return m->dwarf || m->go;
+	return !m->cache || symbol_cache_informed(m->cache);
+}
+
+void symbolizer_save(const struct symbolizer *s)
+{
+	size_t at = 0;
+
+	if (mapping_next_cut(&at))
+		return;
+	for (const struct module_symbols *m = s->modules; m; m = m->next)
+		if (m->cache && m->opened && !m->unproven && !problem_of(m))
+			symbol_cache_save(m->cache, is_informed(m));
 }
 
 static const char *no_debug_information(struct symbolizer *s, const struct module *module)
@@ -398,14 +486,8 @@ const char *symbolizer_note(struct symbolizer *s, const struct module *module)
 
 	if (!m)
 		return module->why;
-	problem = m->dwarf ? dwarf_problem(m->dwarf) : NULL;
-	if (module->debug_refused)
-		return module->debug_refused;
-	if (m->files.refused)
-		return m->files.refused;
+	problem = problem_of(m);
 	if (problem)
 		return problem;
-	if (m->embedded_problem.kind)
-		return m->embedded_problem.text;
-	return m->dwarf || m->go ? NULL : no_debug_information(s, module);
+	return is_informed(m) ? NULL : no_debug_information(s, module);
 }

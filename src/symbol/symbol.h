@@ -4,7 +4,9 @@
  * Sources, best first: DWARF of the module's file or its separate debug file (inlines, lines), the
  * symbol tables (.symtab, .dynsym, those of the separate debug file and of .gnu_debugdata; which
  * symbol names an address is symbol/symtab.h's ranking rule), and Go's own tables.
- * Works on sets of unique addresses, so that nothing is parsed twice.
+ * Works on sets of unique addresses, so that nothing is parsed twice; with a cache, not by the next
+ * run either: what earlier ones found out about the same files is taken from there, and debug
+ * information is opened for the rest only.
  *
  * WHICH NAME WINS where DWARF and the symbol table both know one?
  *   Inlined levels: DWARF, the only one that knows them.
@@ -31,6 +33,7 @@ struct symbol_options {
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
 	const int *sysroot_dir;               /* opened already; NULL: by its name */
 	const struct debug_fetch *fetch; /* for debug files that are nowhere here; or NULL */
+	const struct store *cache;       /* of answers (symbol/cache); NULL: none */
 };
 
 /* One level of the inline chain, innermost first; the last one is the real function. */
@@ -57,6 +60,10 @@ struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_optio
  * information costs no more than what it would have said. */
 void symbolize(struct symbolizer *symbolizer, struct module *module,
 	       struct symbol_answer *answers, size_t count);
+
+/* Keeps the answers given so far for later runs. Nothing is kept about a module whose information
+ * was damaged, refused or incomplete, nor of any when a file was cut while it was read. */
+void symbolizer_save(const struct symbolizer *symbolizer);
 
 /* What a user should know about the module's information: "no debug information (build-id ...)",
  * "debug file X refused: other build-id", or NULL. After symbolize. */

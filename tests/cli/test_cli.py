@@ -17,7 +17,7 @@ import target
 import truth
 
 NOBODY = 65534
-COMMANDS = ["capture", "symbolize", "onephase", "addr2line"]
+COMMANDS = ["capture", "symbolize", "onephase", "addr2line", "cache"]
 
 
 def fails(done, status, *texts):

@@ -174,6 +174,16 @@ def go_table(seeds):
     seeds.put("gopclntab", "go118", struct.pack("<I", 0xfffffff0) + head[4:24] + struct.pack("<Q", 0x401000) + head[32:] + b"".join(pieces))
 
 
+def cache_files(seeds):
+    """src/symbol/cache_image.h; the entry itself makes the checksum."""
+    strings, key = b"\0f\0/src/a.c\0", b"key"
+    frames = [(0x1000, 1, 3, 7, 2, 1), (0x1010, 1, 0, 0, 0, 2), (0x1008, 1, 3, 9, 0, 2)]
+    addresses = [(0x1000, 0, 2), (0x1004, 0, 0), (0x1008, 2, 1)]
+    head = b"stackerC" + struct.pack("<QIIIIII", 0, 1, 1, len(key), len(addresses), len(frames), len(strings))
+    seeds.put("cache", "small", head + key + b"".join(struct.pack("<QII", *row) for row in addresses) +
+              b"".join(struct.pack("<QIIIII", *row) for row in frames) + strings)
+
+
 def walks(seeds):
     code = bytes.fromhex("5548 89e5 5389d8 4883ec18 e8 10000000 4883c418 5b5dc3 90 c3".replace(" ", ""))
     for choice in range(4):
@@ -186,7 +196,7 @@ def main():
     seeds = Seeds(sys.argv[1])
     with tempfile.TemporaryDirectory() as place:
         compile_all(seeds, pathlib.Path(place))
-    for make in (names, texts, compressed, expressions, go_table, walks):
+    for make in (names, texts, compressed, expressions, go_table, cache_files, walks):
         make(seeds)
     return 0
 

@@ -12,7 +12,10 @@ RUN_S = 60
 
 # The sanitizers' own exit status is none of stacker's. Leak checking traces the program itself, which
 # does not go together with being a tracer, or in a sandbox. For all that the tests start.
-os.environ.update({"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1"})
+#
+# The home's cache is neither filled by tests nor are they answered by it: none can be made in a directory that
+# is missing. Tests of the cache name their own.
+os.environ.update({"XDG_CACHE_HOME": "/nonexistent/cache", "ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1"})
 
 
 # STACKER_METHOD=ptrace: captures that choose no method are made by this one.

@@ -112,7 +112,7 @@ def ask_addr2line(command, path, addresses):
 
 
 def ask_stacker(program, path, addresses):
-    return ask_addr2line([program, "addr2line"], path, addresses)
+    return ask_addr2line([program, "addr2line", "--no-cache"], path, addresses)
 
 
 def place(level):
