@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -108,6 +109,32 @@ bool file_look_inside(int root, const char *path, struct stat *st)
 	SCOPED_FD int handle = handle_inside(root, path, false);
 
 	return handle >= 0 && fstat(handle, st) == 0;
+}
+
+/* By what name the kernel knows an open file; NULL: none that fits. */
+static const char *handle_name(struct arena *arena, int handle)
+{
+	char self[40], name[PATH_MAX];
+	ssize_t len;
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
+	len = readlink(self, name, sizeof name);
+	return len > 0 && (size_t)len < sizeof name ? arena_copy(arena, name, (size_t)len)
+						    : NULL;
+}
+
+const char *file_real_inside(struct arena *arena, int root, const char *path)
+{
+	SCOPED_FD int handle = handle_inside(root, path, false);
+	const char *top = handle_name(arena, root);
+	const char *full = handle >= 0 ? handle_name(arena, handle) : NULL;
+	size_t len = top ? strlen(top) : 0;
+
+	if (len == 0 || !full || strncmp(top, full, len) != 0)
+		return NULL;
+	if (top[len - 1] == '/') /* the root of a mount namespace */
+		len--;
+	return full[len] == '/' ? full + len : NULL;
 }
 
 static int open_failed(const char *path, struct err *e)

@@ -35,6 +35,9 @@ int file_open_inside(int root, const char *path, bool nofollow, struct stat *st)
 /* What is at such a path; false with errno. */
 bool file_look_inside(int root, const char *path, struct stat *st);
 
+/* Such a path with all symbolic links resolved, from the root on; NULL when nothing is there. */
+const char *file_real_inside(struct arena *arena, int root, const char *path);
+
 /* As file_open_at with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED for what is
  * not a regular file. */
 int file_open(const char *path, struct err *e);

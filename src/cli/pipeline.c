@@ -142,12 +142,14 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 }
 
 /* Open to the end: the sandbox is not let near other processes, so its name leads nowhere there. */
-static void root_keep(struct modules *modules, const struct snapshot *snapshot, int root)
+static void root_keep(const struct options *options, struct modules *modules,
+		      const struct snapshot *snapshot, int root)
 {
 	if (root < 0)
 		return;
 	modules->root = arena_printf(modules->arena, "/proc/%u/root", snapshot->pid);
 	modules->root_dir = root;
+	modules_lie_under(modules, sysroot_of(options, modules));
 }
 
 bool pipeline_capture(struct arena *arena, const struct options *options,
@@ -169,7 +171,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);
-	root_keep(modules, snapshot, captured.root);
+	root_keep(options, modules, snapshot, captured.root);
 	for (size_t i = 0; i < modules->count; i++) {
 		struct snapshot_module *record = &snapshot->modules[i];
 

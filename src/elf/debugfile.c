@@ -100,14 +100,6 @@ static const char *why_refused(struct elf *elf, int fd, const struct want *want)
 	return NULL;
 }
 
-static bool is_file(int fd, const char *path)
-{
-	struct stat sa, sb;
-
-	return fstat(fd, &sa) == 0 && stat(path, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
-}
-
 static struct elf *refuse(struct debugfiles *files, const char *path, const char *why)
 {
 	if (!files->refused)
@@ -126,17 +118,31 @@ static const char *inside_sysroot(const struct debugfiles *files, const char *pa
 	return path[len] == '/' || files->sysroot[len - 1] == '/' ? path + len : NULL;
 }
 
+static int sysroot_open(const struct debugfiles *files)
+{
+	return files->sysroot_dir ? fcntl(*files->sysroot_dir, F_DUPFD_CLOEXEC, 0)
+				  : open(files->sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int candidate_open(const struct debugfiles *files, const char *path, struct err *e)
 {
 	const char *inside = inside_sysroot(files, path);
 
 	if (!inside)
 		return file_open(path, e);
-	if (files->sysroot_dir)
-		return file_open_rooted(*files->sysroot_dir, inside, e);
-	SCOPED_FD int dir = open(files->sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	SCOPED_FD int root = sysroot_open(files);
 
-	return dir < 0 ? file_open(path, e) : file_open_rooted(dir, inside, e);
+	return root < 0 ? file_open(path, e) : file_open_rooted(root, inside, e);
+}
+
+static bool is_file(const struct debugfiles *files, int fd, const char *path)
+{
+	struct err e = {0};
+	SCOPED_FD int other = candidate_open(files, path, &e);
+	struct stat sa, sb;
+
+	return other >= 0 && fstat(fd, &sa) == 0 && fstat(other, &sb) == 0 &&
+	       sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 /* Opens the file at `path` if it is what is wanted. A file that is not there is no news. */
@@ -151,7 +157,7 @@ static struct elf *candidate(struct debugfiles *files, const char *path,
 
 	if (fd < 0)
 		return e.kind == ERR_NOT_FOUND ? NULL : refuse(files, path, e.text);
-	if (is_file(fd, want->like->name))
+	if (is_file(files, fd, want->like->name))
 		return NULL;
 	if (!file_map_fd(fd, path, &data, &e))
 		return refuse(files, path, e.text);
@@ -187,14 +193,38 @@ static const char *directory_of(struct debugfiles *files, const char *path)
 	return dirname(arena_string(files->arena, path));
 }
 
+/* A path under SYSROOT, with the links resolved that are in it; it still begins with SYSROOT. */
+static const char *real_name_inside(struct debugfiles *files, const char *path)
+{
+	SCOPED_FD int root = sysroot_open(files);
+	const char *real = NULL;
+
+	if (root >= 0)
+		real = file_real_inside(files->arena, root, inside_sysroot(files, path));
+	return real ? join(files, files->sysroot, real) : path;
+}
+
 /* The name with all symbolic links resolved, or as it is when there is no such file here. */
 static const char *real_name(struct debugfiles *files, const char *path)
 {
-	char *resolved = realpath(path, NULL);
-	const char *kept = resolved ? arena_string(files->arena, resolved) : path;
+	const char *kept = path;
+	char *resolved;
 
+	if (inside_sysroot(files, path))
+		return real_name_inside(files, path);
+	resolved = realpath(path, NULL);
+	if (resolved)
+		kept = arena_string(files->arena, resolved);
 	free(resolved);
 	return kept;
+}
+
+/* The name as it is below DIR: of a path under SYSROOT what follows it. */
+static const char *name_below(const struct debugfiles *files, const char *path)
+{
+	const char *inside = inside_sysroot(files, path);
+
+	return inside && inside[0] == '/' ? inside : path;
 }
 
 static const char *under_sysroot(struct debugfiles *files, const char *path)
@@ -315,7 +345,7 @@ static struct elf *find_by_debuglink(struct debugfiles *files, struct elf *elf,
 	if (!found)
 		found = find_in_directories(files, running, name, &with_crc);
 	if (!found && strcmp(real, running) != 0)
-		found = find_in_directories(files, real, name, &with_crc);
+		found = find_in_directories(files, name_below(files, real), name, &with_crc);
 	return found;
 }
 
@@ -477,8 +507,8 @@ static struct elf *find_package(struct debugfiles *files, const char *path,
 	struct elf *found = candidate(files, name, want);
 
 	if (!found)
-		found = find_in_directories(files, directory_of(files, name), last_part(name),
-					    want);
+		found = find_in_directories(files, directory_of(files, name_below(files, name)),
+					    last_part(name), want);
 	return found;
 }
 

@@ -262,6 +262,16 @@ void modules_open_live(struct modules *out, struct arena *arena,
 	ranges_make(out, snapshot);
 }
 
+void modules_lie_under(struct modules *modules, const char *root)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		struct elf *elf = modules->at[i].elf;
+
+		if (elf && elf->name[0] == '/')
+			elf->name = arena_printf(modules->arena, "%s%s", root, elf->name);
+	}
+}
+
 bool modules_open_offline(struct modules *out, struct arena *arena,
 			  const struct snapshot *snapshot, const struct module_search *search,
 			  struct err *e)

@@ -72,6 +72,10 @@ bool modules_open_offline(struct modules *out, struct arena *arena,
 			  const struct snapshot *snapshot, const struct module_search *search,
 			  struct err *e);
 
+/* For modules of a live process that has a root of its own: their files lie under `root` here, for what is
+ * looked for beside them. */
+void modules_lie_under(struct modules *modules, const char *root);
+
 /* A single file as a module with load bias 0 (addr2line). */
 bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e);
 

@@ -186,9 +186,14 @@ def test_debug_files_in_a_container(tmp_path, where):
         link = inside.parent / ".debug" / "program.debug"
     link.parent.mkdir(parents=True)
     link.symlink_to("/store/program.debug")
+    beside = path.parent / ".debug" / "program.debug"  # outside
+    beside.parent.mkdir()
+    shutil.copy(target.fixture("threads-static-pie"), beside)
     with target.running(sys.executable, "-c", CONTAINED, root, path) as process:
         stacks = process.told()
-        truth.compare_all(stacks, program.report(process.pid))
+        report = program.report(process.pid)
+        truth.compare_all(stacks, report)
+        assert not any("refused" in n for n in report["notes"]), report["notes"]  # nothing outside was looked at
         # of another build: refused, and said by the name that leads there from outside
         shutil.copy(target.fixture("threads-static-pie"), debug)
         report = program.report(process.pid)

@@ -296,6 +296,34 @@ static void test_relative_path_and_symbolic_link(void **state)
 	remove_files();
 }
 
+/* Links lead where they lead inside, by whatever name the sysroot is given: the file is below /store in
+ * it, and beside that is its debug file. */
+static void test_links_inside_the_sysroot(void **state)
+{
+	static const char *const names[] = {"root", "./root", "link", "./link", "root/"};
+	struct bytes debug = debug_image(no_id);
+
+	(void)state;
+	write_file("root/store/prog",
+		   module_image(no_id, debuglink("prog.dbg", slow_crc(debug))));
+	write_file("root/stored/prog.dbg", debug);
+	write_file("root/run/x", debug);
+	assert_int_equal(symlink("/store/prog", in_top("root/run/prog")), 0);
+	assert_int_equal(symlink("/stored/prog.dbg", in_top("root/store/prog.dbg")), 0);
+	assert_int_equal(symlink("root", in_top("link")), 0);
+	assert_int_equal(chdir(top), 0);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct debugfiles files = {.arena = &arena, .sysroot = names[i]};
+		struct elf *elf = open_file("root/store/prog");
+
+		elf->name = arena_printf(&arena, "%s/run/prog", names[i]);
+		if (!debugfile_find(&files, elf, "/run/prog"))
+			fail_msg("--sysroot %s", names[i]);
+	}
+	assert_int_equal(chdir("/"), 0);
+	remove_files();
+}
+
 /* Cut short everywhere, and names that would lead elsewhere: no link at all. */
 static void test_damaged_debuglinks(void **state)
 {
@@ -466,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_next_place_after_a_refusal),
 		cmocka_unit_test(test_link_with_its_own_name),
 		cmocka_unit_test(test_relative_path_and_symbolic_link),
+		cmocka_unit_test(test_links_inside_the_sysroot),
 		cmocka_unit_test(test_damaged_debuglinks),
 		cmocka_unit_test(test_long_build_ids),
 		cmocka_unit_test(test_alternate),
