@@ -1,6 +1,7 @@
 /*
  * stacker: dispatch to a command, exit status.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ int main(int argc, char **argv)
 
 	standard_files_guard();
 	stdout_pipe_guard();
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a write error like any other */
 	output_guard_signals();
 	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);

@@ -432,8 +432,30 @@ static void thread_release(struct hold *hold, struct held_thread *thread)
 	thread->released_ns = now_ns();
 }
 
+/* Asked to end in the middle: threads that were interrupted already are given a moment to stop, and
+ * registers are read all the same, so that their calls can be begun again (call_restart). */
+static void interrupted_finish(struct hold *hold)
+{
+	uint64_t deadline = now_ns() + SLICE_NS;
+	struct timespec moment = {0, 20000};
+
+	for (size_t i = 0; i < hold->table->count; i++) {
+		struct held_thread *thread = &hold->table->threads[i];
+
+		if (thread->state == HELD_LATE)
+			thread->state = HELD_SEIZED;
+		while (thread->interrupted_ns && !thread_collect(hold, thread) &&
+		       now_ns() < deadline)
+			nanosleep(&moment, NULL);
+		if (thread->state == HELD_STOPPED && !thread->has_registers)
+			registers_read(hold, thread);
+	}
+}
+
 static void release_all(struct hold *hold)
 {
+	if (hold->ended_by)
+		interrupted_finish(hold);
 	for (size_t i = 0; i < hold->table->count; i++)
 		thread_release(hold, &hold->table->threads[i]);
 }

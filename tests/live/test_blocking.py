@@ -1,9 +1,14 @@
 """What a program can notice: which blocking system calls return EINTR because of a capture."""
 import pathlib
 import platform
+import random
 import re
+import signal
+import subprocess
 
+import paths
 import program
+import pytest
 import target
 
 CAPTURES = 25
@@ -46,3 +51,22 @@ def test_each_signal_still_interrupts_once():
         lines, status = blocked.finish()
         assert status == 0, lines
         assert int(lines[0].removeprefix("done ")) > CAPTURES
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stacker_ended_in_the_middle(number):
+    """Who ends stacker at any moment, also while threads are held, does not interrupt the program's calls."""
+    dice = random.Random(int(number))
+    with target.running(target.fixture("blocking")) as blocked:
+        assert blocked.line() == "ready"
+        for _ in range(CAPTURES):
+            running = subprocess.Popen([paths.STACKER, "capture", "-p", str(blocked.pid), "-o", "/dev/null", "-q",
+                                        "--method", "ptrace"], stderr=subprocess.DEVNULL)
+            for _ in range(dice.randrange(120000)):
+                pass
+            running.send_signal(number)
+            running.wait(program.RUN_S)
+        lines, status = blocked.finish()
+    assert status == 0, lines
+    interrupted = {name for name, count in (line.split() for line in lines) if int(count)}
+    assert not interrupted & {name for name, what in manual_table().items() if what == "goes on"}

@@ -3,6 +3,7 @@
  * next place is tried then.
  */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -304,6 +306,9 @@ static void test_links_inside_the_sysroot(void **state)
 	struct bytes debug = debug_image(no_id);
 
 	(void)state;
+	/* Emulators lack openat2: links cannot be kept inside there. */
+	if (syscall(SYS_openat2, -1, NULL, NULL, 0) != 0 && errno == ENOSYS)
+		skip();
 	write_file("root/store/prog",
 		   module_image(no_id, debuglink("prog.dbg", slow_crc(debug))));
 	write_file("root/stored/prog.dbg", debug);

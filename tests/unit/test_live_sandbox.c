@@ -70,7 +70,7 @@ static int rename_in_place(void)
 	char from[128];
 
 	written(in_place("yes/a"));
-	strcpy(from, in_place("yes/a"));
+	snprintf(from, sizeof from, "%s", in_place("yes/a"));
 	return errno_of(rename(from, in_place("yes/b")));
 }
 
@@ -112,8 +112,7 @@ static int type_into_terminal(void)
 /* Not what a pipe or file answers to it. */
 static int is_terminal(void)
 {
-	isatty(STDIN_FILENO);
-	return errno == EPERM ? EPERM : 0;
+	return !isatty(STDIN_FILENO) && errno == EPERM ? EPERM : 0;
 }
 
 static int change_mode(void)
@@ -160,7 +159,7 @@ static int child_result(int (*act)(void))
 	pid_t child = fork();
 
 	if (child == 0) {
-		strcpy(yes, in_place("yes"));
+		snprintf(yes, sizeof yes, "%s", in_place("yes"));
 		sandbox_enter((const char *const[]){yes, NULL});
 		_exit(act());
 	}
