@@ -365,6 +365,19 @@ static void thread_report(struct arena *arena, const struct snapshot *snapshot,
 	}
 }
 
+/* NULL: the file is the one that the process ran, or nobody can tell. */
+static const char *other_build(struct arena *arena, const struct module *module)
+{
+	const char *have = build_id_text(arena, module->elf->build_id);
+
+	if (!module->build_id || (have && strcmp(have, module->build_id) == 0))
+		return NULL;
+	return arena_printf(
+		arena,
+		"%s: names may be wrong: they are of %s with build-id %s, the process ran %s",
+		module->path, module->elf->name, have ? have : "(none)", module->build_id);
+}
+
 /* A file that is missing for frames of the stacks, or was cut under our hands, makes the report
  * partial; what else a module's information lacks is a note. */
 static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
@@ -388,6 +401,9 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 							 : "its file was not found");
 			continue;
 		}
+		note = other_build(arena, module);
+		if (note)
+			*vec_push(arena, &notes) = note;
 		note = symbolizer_note(symbolizer, module);
 		if (note)
 			*vec_push(arena, &notes) =

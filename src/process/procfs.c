@@ -207,6 +207,17 @@ static void living_find(struct process *process)
 	}
 }
 
+/* By errno; `absent` is what it means if there is nothing. */
+static bool not_opened(uint32_t pid, struct err *e, const char *absent)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_set(
+			e, ERR_SYSTEM,
+			"process %u: too many open files here: raise the limit (ulimit -n)",
+			pid);
+	return err_set(e, ERR_NOT_FOUND, "%s %u", absent, pid);
+}
+
 bool process_open(struct process *process, uint32_t pid, struct err *e)
 {
 	char path[32];
@@ -215,15 +226,16 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 		.pid = pid, .living = pid, .dir = -1, .root = -1, .task = -1, .status = -1};
 	snprintf(path, sizeof path, "/proc/%u", pid);
 	process->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process->dir < 0 && access("/proc/self", F_OK) != 0)
+	if (process->dir < 0 && errno == ENOENT && access("/proc/self", F_OK) != 0)
 		return err_set(e, ERR_SYSTEM,
 			       "/proc is not mounted here: mount -t proc proc /proc");
 	if (process->dir < 0)
-		return err_set(e, ERR_NOT_FOUND, "no process with pid %u", pid);
+		return not_opened(pid, e, "no process with pid");
 	process->task = openat(process->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process->task < 0) {
+		not_opened(pid, e, "there is no longer a process with pid");
 		process_close(process);
-		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
+		return false;
 	}
 	living_find(process);
 	process->root = openat(process->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -254,6 +255,7 @@ def test_executable_with_another_build_id(capture, process):
     fails(program.run("symbolize", "-i", capture, "-e", same), program.NOTHING, "build-id")
     report = program.symbolized(capture, "--executable", same, "--any-build-id", status=program.COMPLETE)
     truth.compare_all(process.stacks, report)
+    assert any("names may be wrong" in note and len(re.findall(r"[0-9a-f]{40}", note)) == 2 for note in report["notes"])
 
 
 @pytest.mark.parametrize("text,says", [
@@ -555,3 +557,9 @@ def test_sandbox_before_files_are_read(tmp_path, start, command):
     # Before it only build-ids are looked at, of files whose mapping is given back.
     after = [call for call in calls[entered:] if "PROT_READ, MAP_PRIVATE, " in call]
     assert len(after) >= 3, "the program, the C library and the dynamic linker"
+
+
+def test_too_few_open_files(process):
+    """It is told as what it is, not as a process that is gone."""
+    done = program.run("onephase", "-p", process.pid, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)))
+    assert done.status == program.NOTHING and "too many open files" in done.err, done
