@@ -196,7 +196,7 @@ def test_out_of_time(subject, finder, tmp_path):
 def test_what_it_says_with_verbose(finder, start, tmp_path):
     finder.does(f"echo 'progress of it' >&2\n{fetched()}")
     subject = Subject("onephase", finder, start(finder.stripped), tmp_path)
-    done = program.run(*subject.arguments(), "--debuginfod", "--verbose", env=finder.env)
+    done = program.run(*subject.arguments(), "--debuginfod", "--verbose", "--no-cache", env=finder.env)
     assert done.status == program.COMPLETE and done.err == "progress of it\n"
 
 
@@ -207,8 +207,9 @@ def test_ends_with_stacker(finder, tmp_path, number):
     os.mkfifo(fifo)
     finder.does(f"echo $$ $PPID >{fifo}\nexec sleep 1000")
     command = [paths.STACKER, "addr2line", "-e", finder.stripped, "--debuginfod", "0x1000"]
-    with subprocess.Popen(command, env={**os.environ, **finder.env}, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as stacker:
+    # The tests themselves may have been started in the background, where SIGINT is ignored.
+    with subprocess.Popen(command, env={**os.environ, **finder.env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None) as stacker:
         with open(fifo, encoding="ascii") as said:
             pid, parent = said.read().split()
         status = pathlib.Path(f"/proc/{stacker.pid}/status").read_text(encoding="ascii")
