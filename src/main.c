@@ -92,8 +92,8 @@ int main(int argc, char **argv)
 
 	standard_files_guard();
 	stdout_pipe_guard();
-	signal(SIGXFSZ,
-	       SIG_IGN); /* a limit on the size of files is a write error like any other */
+	/* A limit on the size of files is a write error like any other. */
+	signal(SIGXFSZ, SIG_IGN);
 	output_guard_signals();
 	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);

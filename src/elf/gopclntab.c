@@ -198,20 +198,31 @@ static const char *file_name(const struct gopclntab *t, struct bytes record, int
 	return name && *name ? name : NULL;
 }
 
-bool gopclntab_frame(const struct gopclntab *t, uint64_t ea, struct go_frame *out)
+/* The record of the function at `ea`, its name and where it begins; false when it is no Go code, or
+ * without a name. */
+static bool function_record(const struct gopclntab *t, uint64_t ea, struct bytes *record,
+			    const char **name, uint64_t *function_ea)
 {
 	uint64_t i = function_at(t, ea);
-	struct bytes record;
-	int64_t size;
 
 	if (i == t->count)
 		return false;
-	record = bytes_from(t->records, index_read(t, i, 1));
-	*out = (struct go_frame){.function = bytes_string(t->names,
-							  field_of(record, t->layout->name)),
-				 .function_ea = function_start(t, i)};
+	*record = bytes_from(t->records, index_read(t, i, 1));
+	*name = bytes_string(t->names, field_of(*record, t->layout->name));
+	*function_ea = function_start(t, i);
+	return *name && **name;
+}
+
+bool gopclntab_frame(const struct gopclntab *t, uint64_t ea, struct go_frame *out)
+{
+	struct bytes record;
+	int64_t size;
+
+	*out = (struct go_frame){.function = NULL};
+	if (!function_record(t, ea, &record, &out->function, &out->function_ea))
+		return false;
 	size = value_at(t, field_of(record, t->layout->pcsp), out->function_ea, ea);
-	if (!out->function || !*out->function || size < 0)
+	if (size < 0)
 		return false;
 	out->size = (uint64_t)size;
 	return true;
@@ -219,17 +230,11 @@ bool gopclntab_frame(const struct gopclntab *t, uint64_t ea, struct go_frame *ou
 
 bool gopclntab_find(const struct gopclntab *t, uint64_t ea, struct go_place *out)
 {
-	uint64_t i = function_at(t, ea);
 	struct bytes record;
 	int64_t line;
 
-	if (i == t->count)
-		return false;
-	record = bytes_from(t->records, index_read(t, i, 1));
-	*out = (struct go_place){.function = bytes_string(t->names,
-							  field_of(record, t->layout->name)),
-				 .function_ea = function_start(t, i)};
-	if (!out->function || !*out->function)
+	*out = (struct go_place){.function = NULL};
+	if (!function_record(t, ea, &record, &out->function, &out->function_ea))
 		return false;
 	out->file = file_name(t, record,
 			      value_at(t, field_of(record, t->layout->pcfile), out->function_ea,
