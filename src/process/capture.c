@@ -177,7 +177,7 @@ static bool prepare(struct job *job, struct err *e)
 	if (!stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
 			    job->table.capacity, e))
 		return false;
-	stacks_fault_in(&job->stacks, job->table.count);
+	stacks_ready(&job->stacks, job->table.count);
 	return true;
 }
 

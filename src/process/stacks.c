@@ -7,18 +7,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Older C libraries' headers lack it. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "process/ready.h"
 
 /* The smallest there is. */
 #define PAGE UINT64_C(4096)
-/* The kernel takes at most this many (UIO_MAXIOV). */
-#define BATCH 1024
 /* Of every thread first; what is beyond follows for those that have it, while the total lasts. */
 #define FIRST_PART (UINT64_C(256) << 10)
-/* Faulted in beforehand for each thread: most blocked threads use less than this. */
+/* Made ready beforehand for each thread: most blocked threads use less than this. */
 #define EXPECTED_PART (UINT64_C(12) << 10)
 /* A stack inside a large mapping that nothing bounds (a coroutine's, in a heap). */
 #define UNBOUNDED_PART (UINT64_C(256) << 10)
@@ -51,16 +46,6 @@ static int chain_slot(const struct snapshot *snapshot)
 	return -1;
 }
 
-/* Large pages first: of 10,000 threads that is 60 faults instead of 30,000. */
-static void fault_in(uint8_t *at, uint64_t size)
-{
-	madvise(at, size, MADV_HUGEPAGE);
-	if (madvise(at, size, MADV_POPULATE_WRITE) == 0)
-		return;
-	for (uint64_t off = 0; off < size; off += PAGE) /* Linux before 5.14 */
-		at[off] = 1;
-}
-
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e)
 {
@@ -73,10 +58,9 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 		.chain_slot = chain_slot(snapshot),
 	};
 	stacks->copies = arena_array(arena, struct stack_copy, stacks->capacity);
-	/* arena memory may be untouched pages: fault it in now */
-	memset(stacks->copies, 1, stacks->capacity * sizeof stacks->copies[0]);
 	stacks->unplanned = arena_array(arena, uint64_t, threads);
-	memset(stacks->unplanned, 0, threads * sizeof stacks->unplanned[0]);
+	stacks->here = arena_array(arena, struct iovec, STACKS_BATCH);
+	stacks->there = arena_array(arena, struct iovec, STACKS_BATCH);
 	stacks->buffer = mmap(NULL, stacks->total, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (stacks->buffer == MAP_FAILED) {
@@ -87,11 +71,18 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 	return true;
 }
 
-void stacks_fault_in(struct stacks *stacks, size_t threads)
+void stacks_ready(struct stacks *stacks, size_t threads)
 {
 	uint64_t expected = threads * EXPECTED_PART;
 
-	fault_in(stacks->buffer, expected < stacks->total ? expected : stacks->total);
+	if (expected > stacks->total)
+		expected = stacks->total;
+	memory_ready(stacks->copies, threads * sizeof stacks->copies[0]);
+	memory_ready(stacks->here, STACKS_BATCH * sizeof stacks->here[0]);
+	memory_ready(stacks->there, STACKS_BATCH * sizeof stacks->there[0]);
+	/* Large pages first: of 10,000 threads that is 60 faults instead of 30,000. */
+	madvise(stacks->buffer, expected, MADV_HUGEPAGE);
+	memory_ready(stacks->buffer, expected);
 }
 
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
@@ -236,11 +227,11 @@ static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint
  * ends at the first page that is not there, and the rest is asked again after it. */
 static void copies_read(struct stacks *stacks, size_t from, size_t to)
 {
-	struct iovec local[BATCH], remote[BATCH];
+	struct iovec *local = stacks->here, *remote = stacks->there;
 	pid_t pid = (pid_t)stacks->tid;
 
 	while (from < to) {
-		size_t batch = to - from < BATCH ? to - from : BATCH;
+		size_t batch = to - from < STACKS_BATCH ? to - from : STACKS_BATCH;
 		ssize_t got;
 
 		for (size_t i = 0; i < batch; i++) {

@@ -7,12 +7,15 @@
  * pointers lead there, and what they lead to is copied too.
  *
  * Everything here runs while the target is held: no allocation, no file, no output. Buffers are
- * reserved and faulted in by stacks_reserve.
+ * reserved by stacks_reserve and made ready by stacks_ready.
  */
 #ifndef STACKER_PROCESS_STACKS_H
 #define STACKER_PROCESS_STACKS_H
 
 #include "process/process.h"
+
+/* Stretches for one system call (UIO_MAXIOV). */
+#define STACKS_BATCH 1024
 
 /* One stretch of memory wanted, and what came of it. */
 struct stack_copy {
@@ -39,7 +42,8 @@ struct stacks {
 	size_t count, capacity;
 	size_t thread_count; /* at most */
 	uint64_t *unplanned; /* per thread: bytes of its stacks that no copy was left for */
-	uint8_t *buffer;     /* `total` bytes reserved, the first part faulted in */
+	struct iovec *here, *there; /* STACKS_BATCH of each */
+	uint8_t *buffer;            /* `total` bytes reserved, the first part made ready */
 	uint64_t used;
 	bool refused; /* the kernel does not permit to read this memory */
 };
@@ -49,8 +53,8 @@ struct stacks {
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e);
 
-/* Before the stop: so many are expected. */
-void stacks_fault_in(struct stacks *stacks, size_t threads);
+/* Before the stop: makes memory ready for so many. */
+void stacks_ready(struct stacks *stacks, size_t threads);
 
 /* While held: plans and copies the stacks of the threads [from, to), and after them the stacks that
  * signal frames on alternate stacks lead to. May be called again for

@@ -1,6 +1,9 @@
 #include "process/threads.h"
 
-#include <string.h>
+#include "process/ready.h"
+
+/* Threads that may be new; as many again as are known there is room for. */
+#define NEW_EXPECTED 64
 
 static uint32_t *slot_of(const struct thread_table *table, uint32_t tid)
 {
@@ -40,16 +43,15 @@ bool thread_add(struct thread_table *table, uint32_t tid)
 void thread_table_prepare(struct thread_table *table, struct arena *arena, const uint32_t *tids,
 			  size_t count)
 {
-	*table = (struct thread_table){.capacity = count * 2 + 64, .slot_count = 256};
+	*table = (struct thread_table){.capacity = count * 2 + NEW_EXPECTED, .slot_count = 256};
 	while (table->slot_count < table->capacity * 2)
 		table->slot_count *= 2;
 	table->threads = arena_array(arena, struct held_thread, table->capacity);
 	table->owners = arena_array(arena, struct stack_owner, table->capacity);
 	table->slots = arena_array(arena, uint32_t, table->slot_count);
-	/* Written to once, so that no page fault falls into the stop. */
-	memset(table->threads, 0, table->capacity * sizeof table->threads[0]);
-	memset(table->owners, 0, table->capacity * sizeof table->owners[0]);
-	memset(table->slots, 0, table->slot_count * sizeof table->slots[0]);
+	memory_ready(table->threads, (count + NEW_EXPECTED) * sizeof table->threads[0]);
+	memory_ready(table->owners, (count + NEW_EXPECTED) * sizeof table->owners[0]);
+	memory_ready(table->slots, table->slot_count * sizeof table->slots[0]);
 	for (size_t i = 0; i < count; i++)
 		thread_add(table, tids[i]);
 }

@@ -54,7 +54,7 @@ struct thread_table {
 	bool overflow;     /* more new threads than there was room for */
 };
 
-/* Reserves room for `tids` and as many new threads again, and faults it in. */
+/* Reserves room for `tids` and as many new threads again, and makes it ready for who is held. */
 void thread_table_prepare(struct thread_table *table, struct arena *arena, const uint32_t *tids,
 			  size_t count);
 
