@@ -76,7 +76,7 @@ struct arch_frame {
 };
 
 /* A blocking system call that returns EINTR when its thread is merely stopped by a tracer, and that
- * may be begun again when it had no time limit (see process/hold.c). */
+ * may be begun again when it had no time limit (see process/tracee.c). */
 struct arch_restartable {
 	int16_t syscall;
 	int8_t limit_slot; /* slot of the argument that limits its time; -1: it has none */

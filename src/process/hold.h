@@ -11,6 +11,7 @@
 #define STACKER_PROCESS_HOLD_H
 
 #include <signal.h>
+#include <time.h>
 
 #include "process/procfs.h"
 #include "process/threads.h"
@@ -25,6 +26,9 @@ struct hold {
 	uint32_t seizing;           /* the thread that is being attached; read by tracer_join */
 	struct stacks *stacks;
 	uint32_t *listing; /* room for as many tids as the table has */
+	/* of process/collect */
+	timer_t ticker;
+	bool ticking;
 	/* results */
 	sigset_t ends;             /* signals that ask us to end: those that are not ignored */
 	bool raised;               /* SCHED_FIFO was granted */
