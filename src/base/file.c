@@ -238,6 +238,7 @@ bool file_read_fd(struct arena *arena, int fd, const char *path, size_t limit,
 			char *grown = arena_alloc(arena, capacity * 2 + 1, 1);
 
 			memcpy(grown, text, len);
+			arena_drop(arena, text, capacity + 1);
 			text = grown;
 			capacity *= 2;
 		}

@@ -26,7 +26,7 @@ struct option_row {
 static const struct option_row rows[] = {
 	{"pid", 'p', NUMBER, "PID", FIELD(pid), FOR_LIVE, "the process"},
 	{"tid", 't', LIST, "TID", FIELD(tids), FOR_LIVE, "only this thread (may be repeated)"},
-	{"input", 'i', TEXT, "FILE", FIELD(input), FOR_SYMBOLIZE, "the capture file"},
+	{"input", 'i', TEXT, "FILE", FIELD(input), FOR_SYMBOLIZE, "the capture file (- is stdin)"},
 	{"output", 'o', TEXT, "FILE", FIELD(output), FOR_CAPTURE | FOR_REPORT, "write here (- is stdout)"},
 	{"executable", 'e', TEXT, "EXE", FIELD(executable), FOR_SYMBOLIZE, "the program that was captured"},
 	{"exe", 'e', TEXT, "FILE", FIELD(executable), FOR_ADDR2LINE, "the file the addresses belong to"},

@@ -187,10 +187,16 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	return true;
 }
 
+/* A limit on what is copied cost frames. */
+static bool was_cut(const struct thread *thread)
+{
+	return thread->stack_missing && thread->stack.stop == STOP_NOT_CAPTURED;
+}
+
 bool snapshot_is_partial(const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->thread_count; i++)
-		if (snapshot->threads[i].left_out)
+		if (snapshot->threads[i].left_out || was_cut(&snapshot->threads[i]))
 			return true;
 	return snapshot->capture.threads_missing;
 }

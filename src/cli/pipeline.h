@@ -30,7 +30,7 @@ struct symbolizer *pipeline_report(struct arena *arena, const struct options *op
 				   const struct snapshot *snapshot, struct modules *modules,
 				   struct report *report);
 
-/* Were threads left out? */
+/* Were threads left out, or stacks cut? After unwinding. */
 bool snapshot_is_partial(const struct snapshot *snapshot);
 
 /* The pid of --pid or of the only argument; ERR_USAGE when there is none or both. */

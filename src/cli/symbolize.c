@@ -1,9 +1,14 @@
 /*
  * stacker symbolize: a capture file, perhaps of another machine and architecture, becomes a report.
  */
+#include <string.h>
+#include <unistd.h>
+
 #include "base/file.h"
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
+
+#define STDIN_NAME "standard input"
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
 static void unwind_again(struct arena *arena, const struct options *options,
@@ -26,6 +31,18 @@ static void unwind_again(struct arena *arena, const struct options *options,
 	}
 }
 
+/* Captures of 10,000 threads with raw stacks have some hundred megabytes. */
+#define PIPED_MAX ((size_t)4 << 30)
+
+/* "-" is standard input, a pipe from another machine perhaps. */
+static bool capture_text(struct arena *arena, const char *path, struct bytes *text,
+			 struct err *e)
+{
+	return strcmp(path, "-") == 0
+		       ? file_read_fd(arena, STDIN_FILENO, STDIN_NAME, PIPED_MAX, text, e)
+		       : file_map(path, text, e);
+}
+
 int symbolize_run(struct arena *arena, const struct options *options)
 {
 	struct module_search search = {
@@ -39,19 +56,23 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	struct output out;
 	struct bytes text;
 	struct err e = {0};
+	const char *name = options->input;
 
-	if (!options->input)
+	if (!name)
 		err_set(&e, ERR_USAGE, "which capture? --input FILE");
 	else if (options->argument_count)
 		err_set(&e, ERR_USAGE, "what is '%s'? see stacker symbolize --help",
 			options->arguments[0]);
 	if (e.kind != ERR_NONE)
 		return fail(&e);
-	if (!file_map(options->input, &text, &e) || !pipeline_output(&out, arena, options, &e))
+	if (!capture_text(arena, options->input, &text, &e) ||
+	    !pipeline_output(&out, arena, options, &e))
 		return fail(&e);
+	if (strcmp(name, "-") == 0)
+		name = STDIN_NAME;
 	pipeline_restrict(&out, options);
 	progress(options, "reading the capture");
-	if (!capture_read(arena, text, options->input, &snapshot, &e) ||
+	if (!capture_read(arena, text, name, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
 		progress(options, NULL);
 		output_abandon(&out);
@@ -59,6 +80,6 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	}
 	unwind_again(arena, options, &snapshot, &modules);
 	printing.from_capture = true;
-	printing.capture_name = options->input;
+	printing.capture_name = name;
 	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }

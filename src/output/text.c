@@ -416,12 +416,17 @@ static void put_stack_end(struct sink *sink, const struct thread *thread)
 	sink_text(sink, "]\n");
 }
 
+/* Frames are numbered as if none had been left out. */
 static void put_stack(struct sink *sink, const struct report_thread *thread, bool verbose)
 {
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (i == thread->fold_at)
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < thread->frame_count; i++, number++) {
+		if (i == thread->fold_at) {
 			put_folded(sink, thread->folded);
-		put_frame(sink, i, &thread->frames[i], verbose);
+			number += thread->folded;
+		}
+		put_frame(sink, number, &thread->frames[i], verbose);
 	}
 	if (thread->fold_at >= thread->frame_count)
 		put_folded(sink, thread->folded);

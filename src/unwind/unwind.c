@@ -249,7 +249,7 @@ static const char *not_captured_detail(struct walk *walk)
 		return arena_printf(u->arena, "0x%" PRIx64, walk->ending.va);
 	return arena_printf(u->arena,
 			    "0x%" PRIx64 "; %" PRIu64
-			    " bytes were left out, --stack-limit raises the limit",
+			    " bytes were left out: --stack-limit or --stack-total is too low",
 			    walk->ending.va, walk->thread->stack_missing);
 }
 

@@ -449,11 +449,28 @@ def test_capture_to_stdout(process):
     assert quiet.err == "" and json.loads(quiet.out)
 
 
-def test_capture_from_stdin(capture, process):
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_capture_from_stdin(capture, process, name):
     with open(capture, "rb") as file:
-        done = program.run("symbolize", "-i", "/dev/stdin", "--format", "json", stdin=file)
+        done = program.run("symbolize", "-i", name, "--format", "json", stdin=file)
     assert done.status == 0, done
     truth.compare_all(process.stacks, json.loads(done.out))
+
+
+def test_capture_from_a_pipe(process):
+    """Of more than the first guess at its size."""
+    with subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "-", "--quiet", "--with-stacks"],
+                          stdout=subprocess.PIPE) as capturing:
+        done = program.run("symbolize", "-i", "-", "--format", "json", stdin=capturing.stdout)
+    assert capturing.returncode == 0 and done.status == 0, done
+    truth.compare_all(process.stacks, json.loads(done.out))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_pipe_without_a_capture(text):
+    done = program.run("symbolize", "-i", "-", input=text)
+    assert done.status == 1 and done.err.startswith("stacker: standard input: "), done
+    assert len(done.err.splitlines()) == 1
 
 
 def test_capture_prints_the_next_command(process, tmp_path):

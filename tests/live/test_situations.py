@@ -65,6 +65,8 @@ def test_recursion(start):
         assert outer[0] == ("main" if thread["tid"] == process.pid else "thread_main")
     text = program.run("onephase", "--pid", process.pid).out
     assert re.search(r"9\d,?\d{3} (more )?frames", text), text[-3000:]
+    before, left_out, after = re.search(r"#(\d+): .*\n  \[(\d+) frames .*\n  #(\d+): ", text).groups()
+    assert int(after) == int(before) + int(left_out) + 1
 
 
 def test_recursion_limit(start):
@@ -81,7 +83,7 @@ def test_stack_limit(start):
     """A stack that is cut says so, and which option widens it."""
     process = start("recursion", "20000")
     process.told()
-    report = program.report(process.pid, "--stack-limit", "65536", status=(0, 3))
+    report = program.report(process.pid, "--stack-limit", "65536", status=(3,))
     for thread in report["threads"]:
         assert thread["end"] == "outside the captured stack", program.shown(thread)[-400:]
         assert "--stack-limit" in thread["end_detail"]
