@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +30,16 @@ void standard_files_guard(void)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
+}
+
+void open_files_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static enum err_kind kind_of_errno(int number)
@@ -333,7 +344,9 @@ static bool output_open_temporary(struct output *out, struct arena *arena, struc
 	guarded_signals(SIG_UNBLOCK);
 	if (fd < 0) {
 		out->temporary = NULL;
-		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
+		return err_set(e, kind_of_errno(errno),
+			       "%s: a new file cannot be made there: %s", out->path,
+			       strerror(errno));
 	}
 	out->stream = fdopen(fd, "w");
 	if (out->stream)
@@ -354,6 +367,8 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 		out->stream = stdout;
 		return true;
 	}
+	if (!*path)
+		return err_set(e, ERR_USAGE, "the name of the output is empty");
 	if (stat(path, &st) == 0) {
 		if (S_ISDIR(st.st_mode))
 			return err_set(e, ERR_USAGE, "%s: is a directory", path);

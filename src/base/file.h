@@ -22,6 +22,9 @@ void fd_close_scoped(int *fd);
  * read nor written, so that whoever tries it has the same error as before. */
 void standard_files_guard(void);
 
+/* As many open files as may be: a process with many modules has all of theirs opened before it is held. */
+void open_files_allow(void);
+
 /* Opens a regular file for reading without ever opening anything else: the path is looked at with
  * O_PATH first, since opening a device or a FIFO already does something. `dir` is a directory
  * descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills `st`. Returns

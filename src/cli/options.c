@@ -108,8 +108,12 @@ static bool number_store(struct options *options, const struct option_row *row,
 	    (narrow && number > INT32_MAX))
 		return err_set(e, ERR_USAGE, "--%s wants a positive number, not '%s'",
 			       row->name, value);
+	/* Only one process is looked at: nobody shall take the other for it. */
+	if (narrow && options->pid && options->pid != number)
+		return err_set(e, ERR_USAGE, "--%s is given twice: %u and %llu", row->name,
+			       options->pid, number);
 	if (narrow)
-		*(uint32_t *)(void *)field = (uint32_t)number;
+		options->pid = (uint32_t)number;
 	else
 		*(uint64_t *)(void *)field = number;
 	return true;

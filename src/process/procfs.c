@@ -70,6 +70,17 @@ static uint32_t last_number_of_line(const char *value, uint32_t otherwise)
 	return otherwise;
 }
 
+/* By errno; `absent` is what it means if there is nothing. */
+static bool not_opened(uint32_t pid, struct err *e, const char *absent)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_set(
+			e, ERR_SYSTEM,
+			"process %u: too many open files here: raise the limit (ulimit -n)",
+			pid);
+	return err_set(e, ERR_NOT_FOUND, "%s %u", absent, pid);
+}
+
 static bool is_kernel_thread(const struct process *process)
 {
 	char text[1024], *after;
@@ -90,7 +101,7 @@ bool process_status(const struct process *process, struct process_status *out, s
 
 	*out = (struct process_status){0};
 	if (!read_small(process->dir, "status", text, sizeof text))
-		return err_set(e, ERR_NOT_FOUND, "process %u is gone", process->pid);
+		return not_opened(process->pid, e, "there is no more process");
 	value = status_value(text, "Name");
 	if (value)
 		snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(value, "\n"), value);
@@ -205,17 +216,6 @@ static void living_find(struct process *process)
 		process->living = tids[i];
 		return;
 	}
-}
-
-/* By errno; `absent` is what it means if there is nothing. */
-static bool not_opened(uint32_t pid, struct err *e, const char *absent)
-{
-	if (errno == EMFILE || errno == ENFILE)
-		return err_set(
-			e, ERR_SYSTEM,
-			"process %u: too many open files here: raise the limit (ulimit -n)",
-			pid);
-	return err_set(e, ERR_NOT_FOUND, "%s %u", absent, pid);
 }
 
 bool process_open(struct process *process, uint32_t pid, struct err *e)

@@ -65,8 +65,10 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (stacks->buffer == MAP_FAILED) {
 		stacks->buffer = NULL;
-		return err_set(e, ERR_SYSTEM, "reserving %ju bytes for stacks: %s",
-			       (uintmax_t)stacks->total, strerror(errno));
+		return err_set(
+			e, ERR_SYSTEM,
+			"reserving %ju bytes for stacks: %s: --stack-total asks for less",
+			(uintmax_t)stacks->total, strerror(errno));
 	}
 	return true;
 }

@@ -81,6 +81,8 @@ def test_help():
     (("onephase", "--pid", "0"), "0"),
     (("onephase", "--pid", "99999999999999999999"), "99999999999999999999"),
     (("onephase", "--pid", "1", "2"), "2"),
+    (("onephase", "--pid", "1", "-p", "2"), "given twice: 1 and 2"),
+    (("onephase", "--pid", "1", "--output", ""), "output is empty"),
     (("onephase", "--nonsense"), "--nonsense"),
     (("onephase", "-Z"), "-Z"),
     (("onephase", "--pid", "1", "--format", "xml"), "xml"),
@@ -368,6 +370,7 @@ def test_failed_capture_leaves_the_old_file(tmp_path):
 @pytest.mark.parametrize("path,status,says", [
     ("/nowhere/at/all.json", program.NOTHING, "No such file"),
     ("/proc/version/x", program.NOTHING, "Not a directory"),
+    ("/proc/version", program.NOTHING, "a new file cannot be made there"),
     ("/", program.USAGE, "directory"),
 ])
 def test_unwritable_output(process, path, status, says):
@@ -576,7 +579,17 @@ def test_sandbox_before_files_are_read(tmp_path, start, command):
     assert len(after) >= 3, "the program, the C library and the dynamic linker"
 
 
-def test_too_few_open_files(process):
+@pytest.mark.parametrize("limit", [4, 5, 6, 7])
+def test_too_few_open_files(process, limit):
     """It is told as what it is, not as a process that is gone."""
-    done = program.run("onephase", "-p", process.pid, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)))
+    done = program.run("onephase", "-p", process.pid,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
     assert done.status == program.NOTHING and "too many open files" in done.err, done
+
+
+def test_few_open_files_are_not_all_there_may_be(process):
+    """The limit that a shell sets is raised as far as it may be."""
+    done = program.run("onephase", "-p", process.pid, "--format", "json",
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 1024)))
+    assert done.status == program.COMPLETE, done
+    truth.compare_all(process.stacks, json.loads(done.out))
