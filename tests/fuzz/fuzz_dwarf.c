@@ -4,11 +4,13 @@
  *
  * The input is a 16-bit size for each section of names[], of the file and then of its companion, then
  * the contents in the same order. The companion is every .dwo that is asked for, or, with a
- * .debug_cu_index, the package beside the file, and the file of shared parts (dwz).
+ * .debug_cu_index, the package beside the file, and the file of shared parts (dwz). When the whole has
+ * an odd size, the file's .debug_info is stored compressed: it is read piece by piece then.
  */
 #include <stdio.h>
 
 #include "dwarf/dwarf.h"
+#include "elf_image.h"
 #include "fuzz.h"
 
 static const char *const names[] = {
@@ -21,7 +23,7 @@ static const char *const names[] = {
 #define CODE UINT64_C(0x1000)
 
 /* The sections under their plain names, or under those of split files. */
-struct image {
+struct fuzzed {
 	struct elf elf;
 	struct elf_section sections[1 + COUNT]; /* [0] is the null section */
 	char names[COUNT][32];
@@ -33,7 +35,7 @@ struct input {
 	struct reader sizes, contents;
 };
 
-static void image_make(struct image *image, struct input *input, struct arena *arena,
+static void fuzzed_make(struct fuzzed *image, struct input *input, struct arena *arena,
 		       const char *suffix)
 {
 	for (size_t i = 0; i < COUNT; i++) {
@@ -61,8 +63,21 @@ static void image_make(struct image *image, struct input *input, struct arena *a
 	};
 }
 
+static void info_pack(struct fuzzed *image, struct arena *arena)
+{
+	struct elf_section *info = &image->sections[1];
+
+	image->elf.data = image_packed(arena, info->name, info->plain).contents;
+	*info = (struct elf_section){
+		.name = info->name,
+		.type = SHT_PROGBITS,
+		.flags = SHF_COMPRESSED,
+		.size = image->elf.data.len,
+	};
+}
+
 struct companions {
-	struct image split, shared;
+	struct fuzzed split, shared;
 };
 
 static struct elf *open_dwo(void *context, const char *name, const char *directory, uint64_t id)
@@ -88,7 +103,7 @@ static struct elf *open_alternate(void *context, const char *name, struct bytes 
 	return &companions->shared.elf;
 }
 
-static void look_up(struct arena *arena, struct image *image, struct companions *companions)
+static void look_up(struct arena *arena, struct fuzzed *image, struct companions *companions)
 {
 	struct dwarf_companions ways = {companions, open_dwo, open_dwp, open_alternate};
 	struct dwarf *dwarf = dwarf_open(arena, &image->elf, &ways);
@@ -105,7 +120,7 @@ static void look_up(struct arena *arena, struct image *image, struct companions 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct arena arena;
-	static struct image whole;
+	static struct fuzzed whole;
 	static struct companions companions;
 	struct bytes all = {data, size};
 	struct input input = {all, reader_over(all), reader_over(bytes_from(all, 4 * COUNT))};
@@ -113,10 +128,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 4 * COUNT || size > 1 << 16)
 		return 0;
-	image_make(&whole, &input, &arena, "");
+	decompress_allow(UINT64_C(64) << 20);
+	fuzzed_make(&whole, &input, &arena, "");
+	if (size & 1)
+		info_pack(&whole, &arena);
 	again = input;
-	image_make(&companions.split, &input, &arena, ".dwo");
-	image_make(&companions.shared, &again, &arena, "");
+	fuzzed_make(&companions.split, &input, &arena, ".dwo");
+	fuzzed_make(&companions.shared, &again, &arena, "");
 	look_up(&arena, &whole, &companions);
 	arena_reset(&arena);
 	return 0;
