@@ -1,8 +1,8 @@
 /*
- * A module's files are found at its first question and kept in module->symbols; they are read at the
- * first question that the cache does not answer. A batch of addresses is sorted and made unique, DWARF
- * answers all of it in one go (unit by unit), and what it leaves open the symbol table fills in,
- * address by address.
+ * A module's files (symbol/files) are found at its first question and kept in module->symbols; they are
+ * read at the first question that the cache does not answer. A batch of addresses is sorted and made
+ * unique, DWARF answers all of it in one go (unit by unit), and what it leaves open the symbol table
+ * fills in, address by address.
  */
 #include "symbol/symbol.h"
 
@@ -11,12 +11,9 @@
 #include <time.h>
 
 #include "base/mapping.h"
-#include "dwarf/dwarf.h"
-#include "elf/debugfile.h"
-#include "elf/gopclntab.h"
 #include "symbol/cache.h"
+#include "symbol/files.h"
 #include "symbol/names.h"
-#include "symbol/symtab.h"
 
 struct symbolizer {
 	struct arena *arena;
@@ -27,22 +24,9 @@ struct symbolizer {
 
 /* module->symbols */
 struct module_symbols {
-	struct module *module;
 	struct module_symbols *next;
 	struct symbol_cache *cache; /* or NULL */
-	bool opened;                /* what follows `debug` is valid */
-	bool unproven;     /* a companion was asked for that no build-id ties to the module */
-	struct elf *debug; /* separate debug file; or NULL */
-	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or `debug` */
-	struct dwarf *dwarf;   /* or NULL */
-	uint64_t dwarf_shift;  /* ea in dwarf_elf minus ea in the module: not 0 after prelink */
-	struct symtab_sources tables;
-	struct symtab *symtab; /* for the addresses of the first batch; then for all */
-	bool symtab_is_for_all;
-	struct gopclntab *go; /* or NULL */
-	struct debugfiles files;
-	struct dwarf_companions companions;
-	struct err embedded_problem;
+	struct symbol_files files;
 };
 
 struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_options *options)
@@ -55,79 +39,6 @@ struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_optio
 	return s;
 }
 
-/* ---- Opening ---- */
-
-static struct elf *open_dwo(void *context, const char *name, const char *directory, uint64_t id)
-{
-	struct module_symbols *m = context;
-
-	m->unproven = true;
-	return debugfile_find_dwo(&m->files, m->module->elf, name, directory, id);
-}
-
-static struct elf *open_dwp(void *context)
-{
-	struct module_symbols *m = context;
-	struct elf *found = debugfile_find_dwp(&m->files, m->module->elf);
-
-	m->unproven = true;
-	return found || !m->debug ? found : debugfile_find_dwp(&m->files, m->debug);
-}
-
-static struct elf *open_alternate(void *context, const char *name, struct bytes build_id)
-{
-	struct module_symbols *m = context;
-
-	/* A process with a root of its own may bring any file and call it so. */
-	if (!build_id.len || m->files.sysroot)
-		m->unproven = true;
-	return debugfile_find_alternate(&m->files, m->dwarf_elf, name, build_id);
-}
-
-static bool has_dwarf(const struct elf *elf)
-{
-	const struct elf_section *info = elf_section(elf, ".debug_info");
-
-	return info && info->type != SHT_NOBITS && info->size;
-}
-
-/* prelink moved libraries to other addresses; their debug files kept those of the linker. By a section:
- * tools that change a file add segments, even before the first. */
-static uint64_t shift_between(const struct elf *from, const struct elf *to)
-{
-	const struct elf_section *a = elf_section(from, ".text"), *b = elf_section(to, ".text");
-
-	return a && b && a->size == b->size ? b->ea - a->ea : 0;
-}
-
-static void find_files(struct module_symbols *m)
-{
-	struct module *module = m->module;
-
-	m->dwarf_elf = module->elf;
-	if (has_dwarf(module->elf))
-		return;
-	m->debug = module_debug_file(module, &m->files);
-	if (m->debug && has_dwarf(m->debug))
-		m->dwarf_elf = m->debug;
-}
-
-static void open_files(struct module_symbols *m, struct arena *arena)
-{
-	struct module *module = m->module;
-
-	m->companions = (struct dwarf_companions){m, open_dwo, open_dwp, open_alternate};
-	m->dwarf = dwarf_open(arena, m->dwarf_elf, &m->companions);
-	m->dwarf_shift = shift_between(module->elf, m->dwarf_elf);
-	m->go = gopclntab_open(arena, module->elf);
-	m->tables = (struct symtab_sources){
-		.module = module->elf,
-		.embedded = debugfile_embedded(module->elf, &m->embedded_problem),
-		.debug = m->dwarf_shift ? NULL : m->debug,
-	};
-	m->opened = true;
-}
-
 static struct module_symbols *symbols_of(struct symbolizer *s, struct module *module)
 {
 	struct module_symbols *m = module->symbols;
@@ -135,19 +46,12 @@ static struct module_symbols *symbols_of(struct symbolizer *s, struct module *mo
 	if (m || !module->elf)
 		return m;
 	m = arena_new(s->arena, struct module_symbols);
-	m->module = module;
-	m->files = (struct debugfiles){
-		.arena = s->arena,
-		.directories = s->options.debug_directories,
-		.sysroot = s->options.sysroot,
-		.sysroot_dir = s->options.sysroot_dir,
-		.fetch = s->options.fetch,
-	};
-	find_files(m);
+	symbol_files_find(&m->files, module, s->arena, &s->options);
 	if (s->options.cache)
-		m->cache = symbol_cache_open(s->arena, s->options.cache,
-					     &(struct cache_subject){module->elf, m->debug,
-								     &s->options});
+		m->cache =
+			symbol_cache_open(s->arena, s->options.cache,
+					  &(struct cache_subject){module->elf, m->files.debug,
+								  &s->options});
 	m->next = s->modules;
 	s->modules = m;
 	module->symbols = m;
@@ -207,7 +111,7 @@ static bool table_wins(const struct symbolizer *s, const struct module_symbols *
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
 		return table_wins_for_binutils(frame, symbol);
 	if (frame->linkage_name && is_mangled(frame->linkage_name) &&
-	    symtab_has(m->symtab, symbol->ea, frame->linkage_name))
+	    symtab_has(m->files.symtab, symbol->ea, frame->linkage_name))
 		return false;
 	return symbol->is_function;
 }
@@ -295,8 +199,9 @@ static bool symbol_of(const struct symbolizer *s, const struct module_symbols *m
 		      struct symtab_symbol *out)
 {
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
-		return symtab_nearest(m->symtab, ea, section_start(m->module->elf, ea), out);
-	return symtab_find(m->symtab, ea, out);
+		return symtab_nearest(m->files.symtab, ea,
+				      section_start(m->files.module->elf, ea), out);
+	return symtab_find(m->files.symtab, ea, out);
 }
 
 static void answer(struct symbolizer *s, struct module_symbols *m,
@@ -308,7 +213,7 @@ static void answer(struct symbolizer *s, struct module_symbols *m,
 
 	if (dwarf->frame_count)
 		answer_by_dwarf(s, m, dwarf, symbol, to);
-	else if (m->go && gopclntab_find(m->go, to->ea, &place))
+	else if (m->files.go && gopclntab_find(m->files.go, to->ea, &place))
 		answer_by_go(s, &place, to);
 	else if (symbol)
 		answer_by_table(s, symbol, to);
@@ -337,44 +242,6 @@ static struct symbol_answer **sorted(struct arena *scratch, struct symbol_answer
 	return order;
 }
 
-/* Most modules are asked once, and a table for those addresses is made ten times as fast. */
-static void symtab_prepare(struct symbolizer *s, struct module_symbols *m,
-			   const struct dwarf_answer *unique, size_t count)
-{
-	struct arena scratch = {0};
-	struct symtab_asked asked = {NULL, 0};
-	uint64_t *at;
-
-	if (m->symtab_is_for_all)
-		return;
-	m->symtab_is_for_all = m->symtab != NULL;
-	if (!m->symtab) {
-		at = arena_array(&scratch, uint64_t, count);
-		for (size_t i = 0; i < count; i++)
-			at[i] = unique[i].ea;
-		asked = (struct symtab_asked){at, count};
-	}
-	m->symtab = symtab_new(s->arena, &m->tables, &asked);
-	arena_free(&scratch);
-}
-
-static void dwarf_answer_all(struct module_symbols *m, struct dwarf_answer *unique,
-			     size_t count)
-{
-	/* They must stay in order. */
-	if (unique[count - 1].ea + m->dwarf_shift < unique[0].ea + m->dwarf_shift)
-		return;
-	for (size_t i = 0; i < count; i++)
-		unique[i].ea += m->dwarf_shift;
-	dwarf_lookup(m->dwarf, unique, count);
-	for (size_t i = 0; m->dwarf_shift && i < count; i++)
-		for (size_t k = 0; k < unique[i].frame_count; k++)
-			if (unique[i].frames[k].function_ea)
-				unique[i].frames[k].function_ea -= m->dwarf_shift;
-	for (size_t i = 0; i < count; i++)
-		unique[i].ea -= m->dwarf_shift; /* as asked */
-}
-
 static uint64_t processor_time_ns(void)
 {
 	struct timespec now;
@@ -391,11 +258,7 @@ static void answer_by_files(struct symbolizer *s, struct module_symbols *m,
 {
 	uint64_t begin = m->cache ? processor_time_ns() : 0;
 
-	if (!m->opened)
-		open_files(m, s->arena);
-	symtab_prepare(s, m, unique, count);
-	if (m->dwarf)
-		dwarf_answer_all(m, unique, count);
+	symbol_files_ask(&m->files, unique, count);
 	for (size_t u = 0; u < count; order++) {
 		if ((*order)->ea != unique[u].ea)
 			continue;
@@ -428,24 +291,10 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	arena_free(&scratch);
 }
 
-/* The first thing that was wrong with the module's files; or NULL. */
-static const char *problem_of(const struct module_symbols *m)
-{
-	const char *problem = m->dwarf ? dwarf_problem(m->dwarf) : NULL;
-
-	if (m->module->debug_refused)
-		return m->module->debug_refused;
-	if (m->files.refused)
-		return m->files.refused;
-	if (problem)
-		return problem;
-	return m->embedded_problem.kind ? m->embedded_problem.text : NULL;
-}
-
 static bool is_informed(const struct module_symbols *m)
 {
-	if (m->opened)
-		return m->dwarf || m->go;
+	if (m->files.opened)
+		return m->files.dwarf || m->files.go;
 	return !m->cache || symbol_cache_informed(m->cache);
 }
 
@@ -456,7 +305,8 @@ void symbolizer_save(const struct symbolizer *s)
 	if (mapping_next_cut(&at))
 		return;
 	for (const struct module_symbols *m = s->modules; m; m = m->next)
-		if (m->cache && m->opened && !m->unproven && !problem_of(m))
+		if (m->cache && m->files.opened && !m->files.unproven &&
+		    !symbol_files_problem(&m->files))
 			symbol_cache_save(m->cache, is_informed(m));
 }
 
@@ -476,7 +326,7 @@ const char *symbolizer_not_fetched(const struct module *module)
 
 	if (module->debug_not_fetched)
 		return module->debug_not_fetched;
-	return m ? m->files.not_fetched : NULL;
+	return m ? m->files.places.not_fetched : NULL;
 }
 
 const char *symbolizer_note(struct symbolizer *s, const struct module *module)
@@ -486,7 +336,7 @@ const char *symbolizer_note(struct symbolizer *s, const struct module *module)
 
 	if (!m)
 		return module->why;
-	problem = problem_of(m);
+	problem = symbol_files_problem(&m->files);
 	if (problem)
 		return problem;
 	return is_informed(m) ? NULL : no_debug_information(s, module);
