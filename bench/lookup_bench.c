@@ -13,6 +13,7 @@
 int main(int argc, char **argv)
 {
 	struct symbol_options options = {.demangle = true};
+	struct symbolizer *symbolizer;
 	struct arena arena = {0};
 	struct module module;
 	VEC(struct symbol_answer) answers = {0};
@@ -27,7 +28,9 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof line, stdin))
 		*vec_push(&arena, &answers) =
 			(struct symbol_answer){.ea = strtoull(line, NULL, 16)};
-	symbolize(symbolizer_new(&arena, &options), &module, answers.at, answers.count);
+	symbolizer = symbolizer_new(&arena, &options);
+	symbolize(symbolizer, &module, answers.at, answers.count);
+	symbolizer_done(symbolizer, &module);
 	for (size_t i = 0; i < answers.count; i++)
 		frames += answers.at[i].frame_count;
 	printf("%zu addresses, %zu levels\n", answers.count, frames);

@@ -124,6 +124,13 @@ bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
 	return true;
 }
 
+bool mapping_is_cut(struct bytes mapping)
+{
+	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+
+	return m && atomic_load(&m->cut);
+}
+
 const char *mapping_next_cut(size_t *after)
 {
 	size_t index = 0;

@@ -30,6 +30,9 @@ void mapping_forget(struct bytes mapping);
 /* False for bytes that are no mapping of a file. */
 bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out);
 
+/* Of a mapping that is known. */
+bool mapping_is_cut(struct bytes mapping);
+
 /* The names of the mappings that were cut, one per call, starting at *after = 0; NULL: no more. */
 const char *mapping_next_cut(size_t *after);
 

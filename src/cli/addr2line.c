@@ -252,6 +252,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		answer_arguments(&q, options);
 	else if (!answer_input(&q, arena, &e))
 		return fail(&e);
+	symbolizer_done(q.symbolizer, &q.module);
 	fetch_complain(&q);
 	if (ferror(stdout)) {
 		err_set(&e, ERR_SYSTEM, "writing: %s", strerror(errno));

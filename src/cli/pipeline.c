@@ -297,6 +297,7 @@ static void module_answer(struct arena *arena, struct symbolizer *symbolizer,
 		lookup->answer = &answers[i];
 	}
 	symbolize(symbolizer, module, answers, count);
+	symbolizer_done(symbolizer, module);
 }
 
 static struct report_frame frame_base(const struct snapshot *snapshot,

@@ -35,16 +35,27 @@
 #define TOTAL_DEFAULT (UINT64_C(4) << 30)
 #define MEMINFO_SIZE_MAX ((size_t)64 << 10)
 
-/* What may still be decompressed in this run. */
+/* What may still be decompressed in this run, and what is there. */
 static struct {
 	bool known;
-	uint64_t left;
+	uint64_t left, in_use;
 } allowance;
 
 void decompress_allow(uint64_t bytes)
 {
 	allowance.known = true;
 	allowance.left = bytes;
+}
+
+uint64_t decompress_in_use(void)
+{
+	return allowance.in_use;
+}
+
+void decompress_freed(uint64_t bytes)
+{
+	allowance.left += bytes;
+	allowance.in_use -= bytes;
 }
 
 static uint64_t memory_available(void)
@@ -75,17 +86,19 @@ static uint8_t *room_take(struct arena *arena, uint64_t size, struct err *e)
 		return NULL;
 	}
 	room = arena_try(arena, size, 1);
-	if (!room)
+	if (!room) {
 		err_set(e, ERR_LIMIT, "no memory for %llu bytes", (unsigned long long)size);
-	else
-		allowance.left -= size;
+		return NULL;
+	}
+	allowance.left -= size;
+	allowance.in_use += size;
 	return room;
 }
 
 static void room_give_back(struct arena *arena, const uint8_t *room, uint64_t size)
 {
 	if (arena_drop(arena, room, size))
-		allowance.left += size;
+		decompress_freed(size);
 }
 
 /* ---- The formats ---- */

@@ -151,6 +151,7 @@ static struct elf *candidate(struct debugfiles *files, const char *path,
 {
 	struct err e = {0};
 	SCOPED_FD int fd = candidate_open(files, path, &e);
+	struct arena *arena = files->opened ? files->opened : files->arena;
 	struct bytes data;
 	struct elf *elf;
 	const char *why;
@@ -159,10 +160,11 @@ static struct elf *candidate(struct debugfiles *files, const char *path,
 		return e.kind == ERR_NOT_FOUND ? NULL : refuse(files, path, e.text);
 	if (is_file(files, fd, want->like->name))
 		return NULL;
+	path = arena_string(files->arena, path); /* it may be the text of another file */
 	if (!file_map_fd(fd, path, &data, &e))
 		return refuse(files, path, e.text);
-	elf = arena_new(files->arena, struct elf);
-	why = elf_open(elf, files->arena, data, path, &e) ? why_refused(elf, fd, want) : e.text;
+	elf = arena_new(arena, struct elf);
+	why = elf_open(elf, arena, data, path, &e) ? why_refused(elf, fd, want) : e.text;
 	if (why) {
 		file_unmap(data);
 		return refuse(files, path, why);

@@ -34,7 +34,8 @@ struct debug_fetch {
 };
 
 struct debugfiles {
-	struct arena *arena;             /* everything opened lives here */
+	struct arena *arena;             /* for names and messages */
+	struct arena *opened;            /* for the files that are found; NULL: `arena` too */
 	const char *const *directories;  /* --debug-dir, NULL-terminated; or NULL */
 	const char *sysroot;             /* or NULL */
 	const int *sysroot_dir;          /* opened already; NULL: by its name */

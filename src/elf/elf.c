@@ -225,6 +225,21 @@ bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const cha
 	return true;
 }
 
+struct elf *elf_view(const struct elf *elf, struct arena *arena)
+{
+	struct elf *view = arena_new(arena, struct elf);
+
+	*view = *elf;
+	view->arena = arena;
+	view->sections = arena_array(arena, struct elf_section, elf->section_count);
+	for (size_t i = 0; i < elf->section_count; i++) {
+		view->sections[i] = elf->sections[i];
+		view->sections[i].plain = (struct bytes){NULL, 0};
+		view->sections[i].loaded = false;
+	}
+	return view;
+}
+
 static bool name_is_zdebug_of(const char *have, const char *want)
 {
 	return strncmp(want, ".debug_", 7) == 0 && strncmp(have, ".zdebug_", 8) == 0 &&

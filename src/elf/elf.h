@@ -54,6 +54,10 @@ struct elf {
 bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
 	      struct err *e);
 
+/* The same file for somebody with a memory of his own: what is decompressed for him goes there.
+ * `elf` and what it was opened with must outlive it. */
+struct elf *elf_view(const struct elf *elf, struct arena *arena);
+
 /* The first section of that name, or NULL. A .debug_x is also found as .zdebug_x. */
 struct elf_section *elf_section(const struct elf *elf, const char *name);
 

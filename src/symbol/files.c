@@ -1,13 +1,26 @@
 #include "symbol/files.h"
 
+#include "base/file.h"
+#include "base/mapping.h"
+
 /* ---- Companions, when debug information asks for them ---- */
+
+static struct elf *companion(struct symbol_files *files, struct elf *found)
+{
+	struct symbol_stage *stage = &files->stage;
+
+	if (found)
+		*vec_push(&stage->arena, &stage->companion_files) = found->data;
+	return found;
+}
 
 static struct elf *open_dwo(void *context, const char *name, const char *directory, uint64_t id)
 {
 	struct symbol_files *files = context;
 
 	files->unproven = true;
-	return debugfile_find_dwo(&files->places, files->module->elf, name, directory, id);
+	return companion(files, debugfile_find_dwo(&files->places, files->module->elf, name,
+						   directory, id));
 }
 
 static struct elf *open_dwp(void *context)
@@ -16,8 +29,9 @@ static struct elf *open_dwp(void *context)
 	struct elf *found = debugfile_find_dwp(&files->places, files->module->elf);
 
 	files->unproven = true;
-	return found || !files->debug ? found
-				      : debugfile_find_dwp(&files->places, files->debug);
+	if (!found && files->debug)
+		found = debugfile_find_dwp(&files->places, files->debug);
+	return companion(files, found);
 }
 
 static struct elf *open_alternate(void *context, const char *name, struct bytes build_id)
@@ -27,7 +41,8 @@ static struct elf *open_alternate(void *context, const char *name, struct bytes 
 	/* A process with a root of its own may bring any file and call it so. */
 	if (!build_id.len || files->places.sysroot)
 		files->unproven = true;
-	return debugfile_find_alternate(&files->places, files->dwarf_elf, name, build_id);
+	return companion(files, debugfile_find_alternate(&files->places, files->stage.dwarf_elf,
+							 name, build_id));
 }
 
 /* ---- The files ---- */
@@ -50,16 +65,12 @@ void symbol_files_find(struct symbol_files *files, struct module *module, struct
 		.sysroot_dir = options->sysroot_dir,
 		.fetch = options->fetch,
 	};
-	files->dwarf_elf = module->elf;
-	if (has_dwarf(module->elf))
-		return;
-	files->debug = module_debug_file(module, &files->places);
-	if (files->debug && has_dwarf(files->debug))
-		files->dwarf_elf = files->debug;
+	if (!has_dwarf(module->elf))
+		files->debug = module_debug_file(module, &files->places);
 }
 
-/* prelink moved libraries to other addresses; their debug files kept those of the linker. By a section:
- * tools that change a file add segments, even before the first. */
+/* prelink moved libraries to other addresses; their debug files kept those of the linker. By
+ * a section: tools that change a file add segments, even before the first. */
 static uint64_t shift_between(const struct elf *from, const struct elf *to)
 {
 	const struct elf_section *a = elf_section(from, ".text"), *b = elf_section(to, ".text");
@@ -67,57 +78,87 @@ static uint64_t shift_between(const struct elf *from, const struct elf *to)
 	return a && b && a->size == b->size ? b->ea - a->ea : 0;
 }
 
+/* Views, because the files are the unwinder's too, and what it has decompressed stays. */
 static void files_open(struct symbol_files *files)
 {
-	struct arena *arena = files->places.arena;
-	struct elf *own = files->module->elf;
+	struct symbol_stage *stage = &files->stage;
+	struct elf *own = elf_view(files->module->elf, &stage->arena);
+	struct elf *debug = files->debug ? elf_view(files->debug, &stage->arena) : NULL;
 
-	files->opened = true;
-	files->companions =
+	files->places.opened = &stage->arena;
+	stage->companions =
 		(struct dwarf_companions){files, open_dwo, open_dwp, open_alternate};
-	files->dwarf = dwarf_open(arena, files->dwarf_elf, &files->companions);
-	files->dwarf_shift = shift_between(own, files->dwarf_elf);
-	files->go = gopclntab_open(arena, own);
-	files->tables = (struct symtab_sources){
+	stage->dwarf_elf = debug && has_dwarf(debug) ? debug : own;
+	stage->dwarf = dwarf_open(&stage->arena, stage->dwarf_elf, &stage->companions);
+	stage->dwarf_shift = shift_between(own, stage->dwarf_elf);
+	stage->go = gopclntab_open(&stage->arena, own);
+	stage->tables = (struct symtab_sources){
 		.module = own,
 		.embedded = debugfile_embedded(own, &files->embedded_problem),
-		.debug = files->dwarf_shift ? NULL : files->debug,
+		.debug = stage->dwarf_shift ? NULL : debug,
 	};
+	files->opened = files->read = true;
+	files->informed = stage->dwarf || stage->go;
+}
+
+static void stage_free(struct symbol_stage *stage)
+{
+	/* A file that was cut while it was read must be told to the end. */
+	for (size_t i = 0; i < stage->companion_files.count; i++)
+		if (!mapping_is_cut(stage->companion_files.at[i]))
+			file_unmap(stage->companion_files.at[i]);
+	arena_free(&stage->arena);
+	decompress_freed(stage->decompressed);
+}
+
+void symbol_files_close(struct symbol_files *files)
+{
+	struct symbol_stage *stage = &files->stage;
+
+	if (!files->opened)
+		return;
+	if (files->lent)
+		arena_take(files->places.arena, &stage->arena);
+	else
+		stage_free(stage);
+	*stage = (struct symbol_stage){0};
+	files->places.opened = NULL;
+	files->opened = files->lent = false;
 }
 
 /* ---- Questions ---- */
 
 /* Most modules are asked once, and a table for those addresses is made ten times as fast. */
-static void symtab_prepare(struct symbol_files *files, const struct dwarf_answer *unique,
+static void symtab_prepare(struct symbol_stage *stage, const struct dwarf_answer *unique,
 			   size_t count)
 {
 	struct arena scratch = {0};
 	struct symtab_asked asked = {NULL, 0};
 	uint64_t *at;
 
-	if (files->symtab_is_for_all)
+	if (stage->symtab_is_for_all)
 		return;
-	files->symtab_is_for_all = files->symtab != NULL;
-	if (!files->symtab) {
+	stage->symtab_is_for_all = stage->symtab != NULL;
+	if (!stage->symtab) {
 		at = arena_array(&scratch, uint64_t, count);
 		for (size_t i = 0; i < count; i++)
 			at[i] = unique[i].ea;
 		asked = (struct symtab_asked){at, count};
 	}
-	files->symtab = symtab_new(files->places.arena, &files->tables, &asked);
+	stage->symtab = symtab_new(&stage->arena, &stage->tables, &asked);
 	arena_free(&scratch);
 }
 
-static void dwarf_ask(struct symbol_files *files, struct dwarf_answer *unique, size_t count)
+static void dwarf_ask(struct symbol_stage *stage, struct dwarf_answer *unique, size_t count)
 {
-	uint64_t shift = files->dwarf_shift;
+	uint64_t shift = stage->dwarf_shift;
 
 	/* They must stay in order. */
 	if (unique[count - 1].ea + shift < unique[0].ea + shift)
 		return;
 	for (size_t i = 0; i < count; i++)
 		unique[i].ea += shift;
-	dwarf_lookup(files->dwarf, unique, count);
+	dwarf_lookup(stage->dwarf, unique, count);
 	for (size_t i = 0; shift && i < count; i++)
 		for (size_t k = 0; k < unique[i].frame_count; k++)
 			if (unique[i].frames[k].function_ea)
@@ -128,22 +169,28 @@ static void dwarf_ask(struct symbol_files *files, struct dwarf_answer *unique, s
 
 void symbol_files_ask(struct symbol_files *files, struct dwarf_answer *unique, size_t count)
 {
+	struct symbol_stage *stage = &files->stage;
+	uint64_t before = decompress_in_use();
+	const char *problem;
+
 	if (!files->opened)
 		files_open(files);
-	symtab_prepare(files, unique, count);
-	if (files->dwarf)
-		dwarf_ask(files, unique, count);
+	symtab_prepare(stage, unique, count);
+	if (stage->dwarf)
+		dwarf_ask(stage, unique, count);
+	problem = stage->dwarf ? dwarf_problem(stage->dwarf) : NULL;
+	if (problem && !files->problem)
+		files->problem = arena_string(files->places.arena, problem);
+	stage->decompressed += decompress_in_use() - before;
 }
 
 const char *symbol_files_problem(const struct symbol_files *files)
 {
-	const char *problem = files->dwarf ? dwarf_problem(files->dwarf) : NULL;
-
 	if (files->module->debug_refused)
 		return files->module->debug_refused;
 	if (files->places.refused)
 		return files->places.refused;
-	if (problem)
-		return problem;
+	if (files->problem)
+		return files->problem;
 	return files->embedded_problem.kind ? files->embedded_problem.text : NULL;
 }

@@ -111,14 +111,15 @@ static bool table_wins(const struct symbolizer *s, const struct module_symbols *
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
 		return table_wins_for_binutils(frame, symbol);
 	if (frame->linkage_name && is_mangled(frame->linkage_name) &&
-	    symtab_has(m->files.symtab, symbol->ea, frame->linkage_name))
+	    symtab_has(m->files.stage.symtab, symbol->ea, frame->linkage_name))
 		return false;
 	return symbol->is_function;
 }
 
 static const char *shown(struct symbolizer *s, const char *name)
 {
-	return name && s->options.demangle ? names_demangled(&s->names, name) : name;
+	return s->options.demangle ? names_demangled(&s->names, name)
+				   : names_kept(&s->names, name);
 }
 
 /* ---- Answers ---- */
@@ -126,10 +127,11 @@ static const char *shown(struct symbolizer *s, const char *name)
 static struct symbol_frame frame_of_dwarf(struct symbolizer *s, const struct dwarf_frame *from)
 {
 	return (struct symbol_frame){
-		.function = from->linkage_name ? shown(s, from->linkage_name) : from->name,
+		.function = from->linkage_name ? shown(s, from->linkage_name)
+					       : names_kept(&s->names, from->name),
 		.function_ea = from->function_ea,
 		.has_function_ea = from->function_ea != 0,
-		.file = from->file,
+		.file = names_kept(&s->names, from->file),
 		.line = from->line,
 		.column = from->column,
 		.inlined = from->inlined,
@@ -165,7 +167,7 @@ static void answer_by_table(struct symbolizer *s, const struct symtab_symbol *sy
 	to->frame_count = 1;
 	name_by_table(s, to->frames, symbol);
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
-		to->frames->file = symbol->file;
+		to->frames->file = names_kept(&s->names, symbol->file);
 }
 
 static void answer_by_go(struct symbolizer *s, const struct go_place *place,
@@ -174,10 +176,10 @@ static void answer_by_go(struct symbolizer *s, const struct go_place *place,
 	to->frames = arena_new(s->arena, struct symbol_frame);
 	to->frame_count = 1;
 	*to->frames = (struct symbol_frame){
-		.function = place->function,
+		.function = names_kept(&s->names, place->function),
 		.function_ea = place->function_ea,
 		.has_function_ea = true,
-		.file = place->file,
+		.file = names_kept(&s->names, place->file),
 		.line = place->line,
 	};
 }
@@ -199,9 +201,9 @@ static bool symbol_of(const struct symbolizer *s, const struct module_symbols *m
 		      struct symtab_symbol *out)
 {
 	if (s->options.names == SYMBOL_NAMES_DEBUG)
-		return symtab_nearest(m->files.symtab, ea,
+		return symtab_nearest(m->files.stage.symtab, ea,
 				      section_start(m->files.module->elf, ea), out);
-	return symtab_find(m->files.symtab, ea, out);
+	return symtab_find(m->files.stage.symtab, ea, out);
 }
 
 static void answer(struct symbolizer *s, struct module_symbols *m,
@@ -213,7 +215,7 @@ static void answer(struct symbolizer *s, struct module_symbols *m,
 
 	if (dwarf->frame_count)
 		answer_by_dwarf(s, m, dwarf, symbol, to);
-	else if (m->files.go && gopclntab_find(m->files.go, to->ea, &place))
+	else if (m->files.stage.go && gopclntab_find(m->files.stage.go, to->ea, &place))
 		answer_by_go(s, &place, to);
 	else if (symbol)
 		answer_by_table(s, symbol, to);
@@ -258,6 +260,7 @@ static void answer_by_files(struct symbolizer *s, struct module_symbols *m,
 {
 	uint64_t begin = m->cache ? processor_time_ns() : 0;
 
+	s->names.borrowed = false;
 	symbol_files_ask(&m->files, unique, count);
 	for (size_t u = 0; u < count; order++) {
 		if ((*order)->ea != unique[u].ea)
@@ -266,6 +269,7 @@ static void answer_by_files(struct symbolizer *s, struct module_symbols *m,
 		if (m->cache)
 			symbol_cache_add(m->cache, *order);
 	}
+	m->files.lent |= s->names.borrowed;
 	if (m->cache)
 		symbol_cache_spent(m->cache, processor_time_ns() - begin);
 }
@@ -291,10 +295,20 @@ void symbolize(struct symbolizer *s, struct module *module, struct symbol_answer
 	arena_free(&scratch);
 }
 
+void symbolizer_done(struct symbolizer *s, const struct module *module)
+{
+	struct module_symbols *m = module->symbols;
+
+	if (!m || !m->files.opened)
+		return;
+	names_forget(&s->names);
+	symbol_files_close(&m->files);
+}
+
 static bool is_informed(const struct module_symbols *m)
 {
-	if (m->files.opened)
-		return m->files.dwarf || m->files.go;
+	if (m->files.read)
+		return m->files.informed;
 	return !m->cache || symbol_cache_informed(m->cache);
 }
 
@@ -305,7 +319,7 @@ void symbolizer_save(const struct symbolizer *s)
 	if (mapping_next_cut(&at))
 		return;
 	for (const struct module_symbols *m = s->modules; m; m = m->next)
-		if (m->cache && m->files.opened && !m->files.unproven &&
+		if (m->cache && m->files.read && !m->files.unproven &&
 		    !symbol_files_problem(&m->files))
 			symbol_cache_save(m->cache, is_informed(m));
 }

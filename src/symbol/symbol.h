@@ -56,10 +56,15 @@ struct symbolizer;
 
 struct symbolizer *symbolizer_new(struct arena *arena, const struct symbol_options *options);
 
-/* Answers all addresses of one module (any order, duplicates allowed). Missing or damaged
- * information costs no more than what it would have said. */
+/* Answers all addresses of one module (any order, duplicates allowed), in memory of the arena.
+ * Missing or damaged information costs no more than what it would have said. */
 void symbolize(struct symbolizer *symbolizer, struct module *module,
 	       struct symbol_answer *answers, size_t count);
+
+/* No more is asked of this module for the time being: what was read of its files, and above all
+ * decompressed, is given back; until then it is held beside the arena. Answers and notes stay as
+ * they are. Asked again all the same, it is read again. */
+void symbolizer_done(struct symbolizer *symbolizer, const struct module *module);
 
 /* Keeps the answers given so far for later runs. Nothing is kept about a module whose information
  * was damaged, refused or incomplete, nor of any when a file was cut while it was read. */

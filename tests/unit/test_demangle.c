@@ -1,6 +1,6 @@
 /*
- * symbol/demangle and symbol/names: what each language's names become, what stays as it is, and
- * names made to explode.
+ * symbol/demangle: what each language's names become, what stays as it is, and names made to
+ * explode.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "symbol/names.h"
 #include "symbol/symbol.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -227,23 +226,6 @@ static void test_long_real_name(void **state)
 	assert_int_equal(strncmp(got, "f(some_class, some_class, ", 26), 0);
 }
 
-static void test_names_are_remembered(void **state)
-{
-	struct names names = {.arena = &arena};
-	const char *first = names_demangled(&names, "_Z3fooi");
-
-	(void)state;
-	assert_string_equal(first, "foo(int)");
-	for (int i = 0; i < 5000; i++) {
-		const char *name = arena_printf(&arena, "_Z1fILi%dEEvv", i);
-
-		assert_string_equal(names_demangled(&names, name),
-				    arena_printf(&arena, "void f<%d>()", i));
-	}
-	assert_ptr_equal(names_demangled(&names, arena_string(&arena, "_Z3fooi")), first);
-	assert_int_equal(names.count, 5001);
-}
-
 static int end(void **state)
 {
 	(void)state;
@@ -261,7 +243,6 @@ int main(void)
 		cmocka_unit_test(test_d_back_references),
 		cmocka_unit_test(test_deep_and_long_names),
 		cmocka_unit_test(test_long_real_name),
-		cmocka_unit_test(test_names_are_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);
