@@ -7,6 +7,7 @@ The victim (clock_gap.c) has a thread that reads the clock without pause. Tools 
 "none" is the gap without any tool in as much time as stacker takes: the noise of the machine.
 """
 import argparse
+import itertools
 import json
 import shutil
 import statistics
@@ -19,7 +20,7 @@ import measure
 
 
 def stacker(binary, pid, *options):
-    done = subprocess.run([binary, "onephase", "--pid", str(pid), "--format", "json", "--quiet", *options],
+    done = subprocess.run([binary, "capture", "--pid", str(pid), "--output", "-", "--quiet", *options],
                           stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)["capture"]["stopped_ns"]
 
@@ -28,15 +29,18 @@ def quietly(*command):
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def tools(binary, threads):
+def tools(binary, threads, busy):
+    """Where many threads compute, to wait for each alone takes long: a thread must be on a processor to stop."""
+    few = threads <= (10 if busy else 100)
     yield "none", lambda pid: time.sleep(0.05)
     yield "stacker", lambda pid: stacker(binary, pid)
     yield "stacker --method ptrace", lambda pid: stacker(binary, pid, "--method", "ptrace")
     yield "the same, normal priority", lambda pid: stacker(binary, pid, "--method", "ptrace", "--no-realtime")
-    yield "stacker --rolling", lambda pid: stacker(binary, pid, "--rolling")
-    if shutil.which("eu-stack"):
+    if few or not busy:
+        yield "stacker --rolling", lambda pid: stacker(binary, pid, "--rolling")
+    if shutil.which("eu-stack") and not (busy and threads > 100):
         yield "eu-stack", lambda pid: quietly("eu-stack", "-p", str(pid))
-    if shutil.which("gdb") and threads <= 100:
+    if shutil.which("gdb") and few:
         yield "gdb", lambda pid: quietly("gdb", "-p", str(pid), "--batch", "-nx", "-ex", "thread apply all bt")
 
 
@@ -44,7 +48,7 @@ def measure_one(program, binary, threads, busy, runs):
     gaps, stated, wall = {}, {}, {}
     with measure.Victim(program, threads, "busy" if busy else "blocked") as victim:
         for _ in range(runs):
-            for name, tool in tools(binary, threads):
+            for name, tool in tools(binary, threads, busy):
                 victim.gap_ns()
                 begin = time.monotonic()
                 said = tool(victim.pid)
@@ -68,7 +72,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         program = measure.victim_build(place)
         measure.head("threads", "state", "tool", "gap ms", "µs a thread", "stated ms", "wall s")
-        for threads, busy in ((1, False), (10, False), (100, False), (1000, False), (10, True), (100, True)):
+        for threads, busy in itertools.product((1, 10, 100, 1000), (False, True)):
             if options.only and options.only != f"{threads}{',busy' if busy else ''}":
                 continue
             measure_one(program, options.stacker, threads, busy, options.runs)
