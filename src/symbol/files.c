@@ -1,5 +1,7 @@
 #include "symbol/files.h"
 
+#include <sys/mman.h>
+
 #include "base/file.h"
 #include "base/mapping.h"
 
@@ -101,6 +103,13 @@ static void files_open(struct symbol_files *files)
 	files->informed = stage->dwarf || stage->go;
 }
 
+/* Of a file that stays mapped; what is needed again comes again. */
+static void pages_give_back(const struct elf *elf)
+{
+	if (elf && elf->mapped)
+		madvise((void *)(uintptr_t)elf->data.at, elf->data.len, MADV_DONTNEED);
+}
+
 static void stage_free(struct symbol_stage *stage)
 {
 	/* A file that was cut while it was read must be told to the end. */
@@ -121,6 +130,8 @@ void symbol_files_close(struct symbol_files *files)
 		arena_take(files->places.arena, &stage->arena);
 	else
 		stage_free(stage);
+	pages_give_back(files->module->elf);
+	pages_give_back(files->debug);
 	*stage = (struct symbol_stage){0};
 	files->places.opened = NULL;
 	files->opened = files->lent = false;
