@@ -6,9 +6,6 @@
 
 #include "arch/arch.h"
 
-/* x19 to x28 are callee-saved, x29 and x30 saved too (AAPCS64, 6.1.1). */
-#define ARCH_AARCH64_FIRST_SAVED 19
-
 /* See struct arch. */
 bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out);
 bool aarch64_frame_by_entry(struct bytes text, size_t at, bool called, size_t *entry,
