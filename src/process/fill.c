@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "process/calls.h"
 #include "process/job.h"
 
@@ -110,13 +111,6 @@ static void pieces_take(struct job *job, const int32_t *thread_of)
 			thread->piece_count = 0;
 		}
 	}
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static enum capture_method method_of(const struct job *job)

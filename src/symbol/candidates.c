@@ -167,20 +167,13 @@ static void need(struct needs *n, const struct elf_symbol *symbol, uint64_t end)
 	n->has_nearest[i] = true;
 }
 
-static int compare_ea(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void needs_sort(struct needs *n)
 {
 	for (size_t i = 0; i < n->count; i++)
 		if (n->has_nearest[i])
 			*vec_push(n->arena, &n->starts) = n->nearest[i];
 	if (n->starts.count)
-		qsort(n->starts.at, n->starts.count, sizeof n->starts.at[0], compare_ea);
+		qsort(n->starts.at, n->starts.count, sizeof n->starts.at[0], compare_u64);
 }
 
 static bool is_needed(const struct needs *n, uint64_t ea)

@@ -2,14 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "symbol/perfmap.h"
-
-static int compare_va(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 typedef VEC(uint64_t) addresses;
 
@@ -38,7 +32,7 @@ void code_names_record(struct snapshot *snapshot, struct arena *arena,
 		addresses_of(&snapshot->threads[i].stack, arena, modules, &wanted);
 	if (wanted.count == 0)
 		return;
-	qsort(wanted.at, wanted.count, sizeof wanted.at[0], compare_va);
+	qsort(wanted.at, wanted.count, sizeof wanted.at[0], compare_u64);
 	map = perfmap_parse(arena, perf_map);
 	for (size_t i = 0; i < wanted.count; i++)
 		if ((i == 0 || wanted.at[i] != wanted.at[i - 1]) &&
