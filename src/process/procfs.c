@@ -118,12 +118,21 @@ bool process_status(const struct process *process, struct process_status *out, s
 	return true;
 }
 
+/* A file of one thread, as read_small. */
+static size_t task_read(const struct process *process, uint32_t tid, const char *file,
+			char *text, size_t size)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "%u/%s", tid, file);
+	return read_small(process->task, name, text, size);
+}
+
 bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out)
 {
-	char name[32], text[512], *open, *close;
+	char text[512], *open, *close;
 
-	snprintf(name, sizeof name, "%u/stat", tid);
-	if (!read_small(process->task, name, text, sizeof text))
+	if (!task_read(process, tid, "stat", text, sizeof text))
 		return false;
 	open = strchr(text, '(');
 	close = strrchr(text, ')');
@@ -137,10 +146,9 @@ bool task_stat(const struct process *process, uint32_t tid, struct task_stat *ou
 /* "NUMBER ARGUMENT... SP PC", "-1 SP PC", or "running". */
 bool task_call(const struct process *process, uint32_t tid, struct task_call *out)
 {
-	char name[32], text[512], *pc, *sp;
+	char text[512], *pc, *sp;
 
-	snprintf(name, sizeof name, "%u/syscall", tid);
-	if (!read_small(process->task, name, text, sizeof text))
+	if (!task_read(process, tid, "syscall", text, sizeof text))
 		return false;
 	pc = strrchr(text, ' ');
 	if (!pc)
