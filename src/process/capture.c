@@ -259,7 +259,6 @@ static bool outcome_check(struct job *job, struct err *e)
 		       job->process.pid);
 }
 
-/* Has it ended? A zombie leader with other threads has not: one of them may be calling exec. */
 static bool has_ended(uint32_t pid)
 {
 	struct process_status status;
@@ -268,8 +267,7 @@ static bool has_ended(uint32_t pid)
 
 	if (!process_open(&process, pid, NULL))
 		return true;
-	ended = !process_status(&process, &status, NULL) ||
-		((status.state == 'Z' || status.state == 'X') && status.threads <= 1);
+	ended = !process_status(&process, &status, NULL) || process_has_ended(&status);
 	process_close(&process);
 	return ended;
 }

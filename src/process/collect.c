@@ -125,7 +125,7 @@ static bool only_sleepers_left(struct hold *hold, size_t from, size_t to)
 
 		if (thread->state != HELD_SEIZED)
 			continue;
-		if (tracee_is_dead(hold, thread))
+		if (task_has_ended(hold->process, thread->tid))
 			thread->state = HELD_GONE;
 		else if (!is_asleep_for_good(hold, thread))
 			return false;

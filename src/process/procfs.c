@@ -94,6 +94,17 @@ static bool is_kernel_thread(const struct process *process)
 	       (flags & PF_KTHREAD);
 }
 
+/* The letters of proc(5). */
+static bool is_state_of_ended(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
+bool process_has_ended(const struct process_status *status)
+{
+	return is_state_of_ended(status->state) && status->threads <= 1;
+}
+
 bool process_status(const struct process *process, struct process_status *out, struct err *e)
 {
 	char text[8192];
@@ -141,6 +152,13 @@ bool task_stat(const struct process *process, uint32_t tid, struct task_stat *ou
 	snprintf(out->name, sizeof out->name, "%.*s", (int)(close - open - 1), open + 1);
 	out->state = close[2];
 	return true;
+}
+
+bool task_has_ended(const struct process *process, uint32_t tid)
+{
+	struct task_stat stat;
+
+	return !task_stat(process, tid, &stat) || is_state_of_ended(stat.state);
 }
 
 /* "NUMBER ARGUMENT... SP PC", "-1 SP PC", or "running". */
@@ -199,7 +217,6 @@ size_t task_list(const struct process *process, uint32_t *tids, size_t max)
 static void living_find(struct process *process)
 {
 	struct process_status status;
-	struct task_stat stat;
 	uint32_t tids[64];
 	size_t count;
 	char path[32];
@@ -212,8 +229,7 @@ static void living_find(struct process *process)
 	if (count > sizeof tids / sizeof tids[0])
 		count = sizeof tids / sizeof tids[0];
 	for (size_t i = 0; i < count; i++) {
-		if (!task_stat(process, tids[i], &stat) || stat.state == 'Z' ||
-		    stat.state == 'X')
+		if (task_has_ended(process, tids[i]))
 			continue;
 		snprintf(path, sizeof path, "/proc/%u", tids[i]);
 		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -40,6 +40,8 @@ void process_close(struct process *process);
 int process_foreign_root(const struct process *process);
 
 bool process_status(const struct process *process, struct process_status *out, struct err *e);
+/* Has it ended? A zombie leader with other threads has not: one of them may be calling exec. */
+bool process_has_ended(const struct process_status *status);
 
 /* One thread's line in stat: name and state, read in one go. False when it is gone. */
 struct task_stat {
@@ -47,6 +49,8 @@ struct task_stat {
 	char state;
 };
 bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out);
+/* Gone, or a zombie: it runs no more. */
+bool task_has_ended(const struct process *process, uint32_t tid);
 
 /* A thread's line in syscall: the number of the system call it is blocked in (negative: it is blocked
  * elsewhere) and its user stack pointer and pc. False when it runs, or is gone. */

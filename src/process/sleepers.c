@@ -43,11 +43,9 @@ static void gone_find(const struct sleepers *sleepers, struct thread_table *tabl
 {
 	for (size_t i = 0; i < table->count; i++) {
 		struct held_thread *thread = &table->threads[i];
-		struct task_stat stat;
 
 		if (held_is_spared(thread->state) &&
-		    (!task_stat(sleepers->hold->process, thread->tid, &stat) ||
-		     stat.state == 'Z' || stat.state == 'X'))
+		    task_has_ended(sleepers->hold->process, thread->tid))
 			thread->state = HELD_GONE;
 	}
 }

@@ -29,14 +29,6 @@ static pid_t pid_of(const struct held_thread *thread)
 	return (pid_t)thread->tid;
 }
 
-bool tracee_is_dead(const struct hold *hold, const struct held_thread *thread)
-{
-	struct task_stat stat;
-
-	return !task_stat(hold->process, thread->tid, &stat) || stat.state == 'Z' ||
-	       stat.state == 'X';
-}
-
 /* PTRACE_O_TRACEEXEC: an exec in the window becomes an event instead of a vanished thread. */
 void tracee_seize(struct hold *hold, struct held_thread *thread)
 {
@@ -50,7 +42,7 @@ void tracee_seize(struct hold *hold, struct held_thread *thread)
 		thread->state = HELD_SEIZED;
 		return;
 	}
-	if (thread->error == ESRCH || tracee_is_dead(hold, thread)) {
+	if (thread->error == ESRCH || task_has_ended(hold->process, thread->tid)) {
 		thread->state = HELD_GONE; /* an exiting thread gives EPERM */
 	} else {
 		thread->state = HELD_REFUSED;
@@ -93,7 +85,8 @@ bool tracee_collect(struct hold *hold, struct held_thread *thread, bool wait)
 	if (got < 0 || !WIFSTOPPED(status)) {
 		/* Exited, or its id went to the leader in an exec. */
 		thread->state = HELD_GONE;
-		hold->exec_seen |= got < 0 && errno == ECHILD && !tracee_is_dead(hold, thread);
+		hold->exec_seen |= got < 0 && errno == ECHILD &&
+				   !task_has_ended(hold->process, thread->tid);
 		return true;
 	}
 	stopped_take(hold, thread, status);

@@ -12,9 +12,6 @@
 /* CLOCK_MONOTONIC, as in struct held_thread. */
 uint64_t tracee_now_ns(void);
 
-/* Gone, or a zombie. */
-bool tracee_is_dead(const struct hold *hold, const struct held_thread *thread);
-
 /* From HELD_LISTED to HELD_SEIZED, HELD_GONE or HELD_REFUSED. */
 void tracee_seize(struct hold *hold, struct held_thread *thread);
 

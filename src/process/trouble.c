@@ -38,7 +38,7 @@ bool process_check(const struct process *process, const struct process_status *s
 			       "%u (%s) is a kernel thread: it has no user stack (try "
 			       "/proc/%u/stack)",
 			       pid, status->name, pid);
-	if ((status->state == 'Z' || status->state == 'X') && status->threads <= 1)
+	if (process_has_ended(status))
 		return err_set(
 			e, ERR_NOT_FOUND,
 			"process %u (%s) is a zombie: it has ended and waits for its parent",
