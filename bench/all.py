@@ -22,6 +22,8 @@ def sections(stacker, build, runs):
     yield ("methods", "Capture without a stop", "Methods in turn on one victim. \"another process\": the gap that is seen while Stacker "
            "captures a process that is not the victim.", [python, HERE / "methods.py", stacker, "--runs", runs])
     yield ("trace", "A whole trace", "Threads that wait in about 33 frames.", [python, HERE / "trace.py", stacker, "--runs", runs])
+    yield ("start", "The smallest runs", "One thread of `sleep`, by hyperfine; file caches are warm.",
+           [python, HERE / "start.py", stacker, "--runs", runs])
     yield ("symbols", "Symbolizing", "Random function addresses, full inline chains; the caches of answers are off.",
            [python, HERE / "symbolize.py", stacker, "--runs", runs, "--place", build / "bench", "--json", build / "bench/symbolize.json"])
     yield ("unwind", "Unwinding alone", "10,000 copies of one real stack, in memory.", [build / "bench/unwind_bench", 10000, 5])
@@ -56,7 +58,7 @@ def main():
     parser.add_argument("stacker", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", default="5")
-    parser.add_argument("--only", help="stop, methods, trace, symbols, unwind, real, capture, instructions")
+    parser.add_argument("--only", help="stop, methods, trace, start, symbols, unwind, real, capture, instructions")
     options = parser.parse_args()
     lines = ["# Results of `make bench`", "", f"{datetime.date.today()}; {measure.machine()}; {measure.version(options.stacker)}.",
              f"Beside: {versions()}.", "", f"Medians of {options.runs} runs, tools in turn. What counts is the ratio.", ""]

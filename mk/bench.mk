@@ -2,7 +2,7 @@
 
 .PHONY: bench bench-symbols setup-bench
 RUNS ?= 5
-# Some of: stop, methods, trace, symbols, unwind, real, capture, instructions.
+# Some of: stop, methods, trace, start, symbols, unwind, real, capture, instructions.
 BENCH ?=
 BENCH_RESULTS ?= $(BUILD)/bench/results.md
 
