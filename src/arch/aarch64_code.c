@@ -68,14 +68,15 @@ static enum path_step run_one(struct search *search, struct aarch64_path *path)
 	return step;
 }
 
-/* Ends at a return, or at `goal` (NOWHERE: at none). */
+/* Ends at a return, or at `goal` (NOWHERE: at none). Nothing goes on from a return or a trap: the goal
+ * that lies behind one is not reached. */
 static bool run(struct search *search, struct aarch64_path *path, size_t goal)
 {
 	enum path_step step = PATH_ON;
 
 	while (step == PATH_ON && !path->strayed && path->at != goal)
 		step = run_one(search, path);
-	return goal == NOWHERE ? step == PATH_RETURN : path->at == goal && !path->strayed;
+	return goal == NOWHERE ? step == PATH_RETURN : step == PATH_ON && !path->strayed;
 }
 
 static bool next_path(struct search *search, struct aarch64_path *path)

@@ -229,6 +229,8 @@ static const struct code_case entry_cases[] = {
 	{"variable room", CALLED, {RET, PUSH_LR_16, ADD_SP_X16, BL, END}, NULL},
 	{"no LR is saved", CALLED, {RET, SUB_SP_48, BL, END}, NULL},
 	{"no way leads there", CALLED, {RET, PUSH_LR_16, BL, RET, BL, END}, NULL},
+	{"a return just before", CALLED, {RET, PUSH_LR_16, BL, POP_LR_16, RET, END}, NULL},
+	{"a trap just before", CALLED, {RET, PUSH_LR_16, BL, UDF, END}, NULL},
 };
 /* clang-format on */
 
