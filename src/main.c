@@ -91,7 +91,6 @@ int main(int argc, char **argv)
 	int status;
 
 	standard_files_guard();
-	open_files_allow();
 	stdout_pipe_guard();
 	/* A limit on the size of files is a write error like any other. */
 	signal(SIGXFSZ, SIG_IGN);

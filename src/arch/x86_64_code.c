@@ -73,9 +73,10 @@ static bool run(struct search *search, struct x86_64_path *path)
 		struct x86_64_instruction i;
 		enum path_step step;
 
-		if (search->instructions_left-- == 0 ||
+		if (search->instructions_left == 0 ||
 		    !x86_64_decode(search->text, path->at, &i))
 			return false;
+		search->instructions_left--;
 		step = x86_64_path_step(path, &i);
 		if (step == PATH_RETURN || step == PATH_ASTRAY)
 			return step == PATH_RETURN;

@@ -162,6 +162,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 
 	if (!request_make(arena, options, &request, e))
 		return false;
+	open_files_allow();
 	progress(options, "reading the process");
 	if (!process_capture(&captured, arena, &request, e)) {
 		progress(options, NULL);

@@ -6,7 +6,7 @@
  * information is worse than none.
  *
  * One bad section must not end the run: memory for contents is asked for, not demanded, it is
- * given back when the data was bad, and all contents of a run together have an allowance.
+ * given back when the data was bad, and all contents that are there at one time have an allowance.
  */
 #include "elf/compress.h"
 
@@ -35,7 +35,7 @@
 #define TOTAL_DEFAULT (UINT64_C(4) << 30)
 #define MEMINFO_SIZE_MAX ((size_t)64 << 10)
 
-/* What may still be decompressed in this run, and what is there. */
+/* How much more may be there at one time, and how much is. */
 static struct {
 	bool known;
 	uint64_t left, in_use;
@@ -81,7 +81,7 @@ static uint8_t *room_take(struct arena *arena, uint64_t size, struct err *e)
 	if (!allowance.known)
 		decompress_allow(memory_available() / 2);
 	if (size > allowance.left) {
-		err_set(e, ERR_LIMIT, "needs %llu bytes; this run may decompress %llu more",
+		err_set(e, ERR_LIMIT, "needs %llu bytes; %llu more may be held",
 			(unsigned long long)size, (unsigned long long)allowance.left);
 		return NULL;
 	}

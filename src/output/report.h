@@ -39,7 +39,7 @@ struct report {
 	size_t thread_count;
 	const char *const *notes; /* what the reader should know: missing files, refusals */
 	size_t note_count;
-	bool partial; /* some thread or module was left out */
+	bool partial; /* a thread, part of a stack or a module was left out */
 };
 
 struct report_options {

@@ -416,7 +416,7 @@ static void put_stack_end(struct sink *sink, const struct thread *thread)
 	sink_text(sink, "]\n");
 }
 
-/* Frames are numbered as if none had been left out. */
+/* Frames that are left out have their numbers; functions inlined into them have none. */
 static void put_stack(struct sink *sink, const struct report_thread *thread, bool verbose)
 {
 	uint64_t number = 0;

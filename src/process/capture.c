@@ -17,6 +17,7 @@
 #include "process/files.h"
 #include "process/maps.h"
 #include "process/method.h"
+#include "process/ready.h"
 #include "process/trouble.h"
 
 #define MAPS_MAX ((size_t)256 << 20)
@@ -174,6 +175,7 @@ static bool prepare(struct job *job, struct err *e)
 	};
 	thread_table_prepare(&job->table, job->arena, job->tids, job->tid_count);
 	job->hold.listing = arena_array(job->arena, uint32_t, job->table.capacity);
+	memory_ready(job->hold.listing, job->table.capacity * sizeof job->hold.listing[0]);
 	if (!stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
 			    job->table.capacity, e))
 		return false;

@@ -11,11 +11,14 @@
 
 /* A thread that does not stop within a slice is looked at again after all others. */
 #define SLICE_NS UINT64_C(2000000)
+/* How long a sleep lasts at the most. */
+#define TICK_NS 1000000L
 /* Threads in uninterruptible sleep rarely come out of it soon, and everyone else is held for as
  * long as we wait: they get this much, not the whole timeout. */
 #define SLEEPERS_GRACE_NS UINT64_C(50000000)
-/* Between looks where there is no timer to be had. */
-#define NAP_NS 20000
+/* Between looks where there is no timer to be had, and when we are to end. */
+#define NAP_NS 200000L
+#define SHORT_NAP_NS 20000L
 
 /* ---- The tick ---- */
 
@@ -24,21 +27,27 @@ static void tick(int number)
 	(void)number; /* that a handler runs ends the sleep */
 }
 
+static void tick_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMAX);
+	pthread_sigmask(how, &set, NULL);
+}
+
 void ticks_begin(struct hold *hold)
 {
 	struct sigaction action = {.sa_handler = tick}; /* without SA_RESTART */
-	struct itimerspec each_slice = {{0, (long)SLICE_NS}, {0, (long)SLICE_NS}};
+	struct itimerspec ticks = {{0, TICK_NS}, {0, TICK_NS}};
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX};
-	sigset_t set;
 
 	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-	sigaction(SIGRTMAX, &action, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGRTMAX);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	sigaction(SIGRTMAX, &action, &hold->before_ticks);
+	tick_mask(SIG_UNBLOCK);
 	if (timer_create(CLOCK_MONOTONIC, &event, &hold->ticker) != 0)
 		return;
-	hold->ticking = timer_settime(hold->ticker, 0, &each_slice, NULL) == 0;
+	hold->ticking = timer_settime(hold->ticker, 0, &ticks, NULL) == 0;
 	if (!hold->ticking)
 		timer_delete(hold->ticker);
 }
@@ -48,6 +57,9 @@ void ticks_end(struct hold *hold)
 	if (hold->ticking)
 		timer_delete(hold->ticker);
 	hold->ticking = false;
+	/* One that is pending goes with this thread. */
+	tick_mask(SIG_BLOCK);
+	sigaction(SIGRTMAX, &hold->before_ticks, NULL);
 }
 
 /* ---- One thread ---- */
@@ -61,10 +73,10 @@ bool asked_to_end(struct hold *hold)
 	return hold->ended_by != 0;
 }
 
-/* Waits until the thread has stopped, until a tick at the most. */
-static bool thread_wait(struct hold *hold, struct held_thread *thread)
+/* Until the thread has stopped, or a tick. */
+static bool tick_await(struct hold *hold, struct held_thread *thread)
 {
-	if (tracee_collect(hold, thread, hold->ticking))
+	if (hold->ticking ? tracee_wait(hold, thread) : tracee_look(hold, thread))
 		return true;
 	if (!hold->ticking)
 		nanosleep(&(struct timespec){0, NAP_NS}, NULL);
@@ -72,16 +84,17 @@ static bool thread_wait(struct hold *hold, struct held_thread *thread)
 	return false;
 }
 
-static bool thread_await(struct hold *hold, struct held_thread *thread, uint64_t deadline)
+/* Until the thread has stopped, or for a slice; after the deadline it is only looked at. */
+static bool slice_await(struct hold *hold, struct held_thread *thread, uint64_t deadline)
 {
 	uint64_t until = tracee_now_ns() + SLICE_NS;
 
 	if (until > deadline)
 		until = deadline;
-	while (!thread_wait(hold, thread))
-		if (hold->ended_by || tracee_now_ns() >= until)
-			return false;
-	return true;
+	while (!hold->ended_by && tracee_now_ns() < until)
+		if (tick_await(hold, thread))
+			return true;
+	return tracee_look(hold, thread);
 }
 
 /* ---- Those that are late ---- */
@@ -108,7 +121,7 @@ static struct late late_look(struct hold *hold, size_t from, size_t to)
 
 		if (thread->state != HELD_SEIZED)
 			continue;
-		if (tracee_collect(hold, thread, false))
+		if (tracee_look(hold, thread))
 			late.any_came = true;
 		else if (!late.first)
 			late.first = thread;
@@ -141,10 +154,10 @@ static void late_collect(struct hold *hold, size_t from, size_t to, uint64_t beg
 
 		if (!late.first)
 			return;
-		if (!late.any_came && only_sleepers_left(hold, from, to) &&
-		    tracee_now_ns() - begin > SLEEPERS_GRACE_NS)
+		if (!late.any_came && tracee_now_ns() - begin > SLEEPERS_GRACE_NS &&
+		    only_sleepers_left(hold, from, to))
 			return;
-		thread_wait(hold, late.first);
+		tick_await(hold, late.first);
 	}
 }
 
@@ -159,10 +172,9 @@ void threads_collect(struct hold *hold, size_t from, size_t to)
 	for (size_t i = to; i-- > from && !hold->ended_by;) {
 		struct held_thread *thread = &hold->table->threads[i];
 
-		if (any_late && !tracee_collect(hold, thread, false) &&
-		    is_asleep_for_good(hold, thread))
+		if (any_late && !tracee_look(hold, thread) && is_asleep_for_good(hold, thread))
 			continue;
-		any_late |= !thread_await(hold, thread, deadline);
+		any_late |= !slice_await(hold, thread, deadline);
 	}
 	if (any_late)
 		late_collect(hold, from, to, begin, deadline);
@@ -183,9 +195,9 @@ void interrupted_collect(struct hold *hold)
 
 		if (thread->state == HELD_LATE)
 			thread->state = HELD_SEIZED;
-		while (thread->interrupted_ns && !tracee_collect(hold, thread, false) &&
+		while (thread->interrupted_ns && !tracee_look(hold, thread) &&
 		       tracee_now_ns() < deadline)
-			nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+			nanosleep(&(struct timespec){0, SHORT_NAP_NS}, NULL);
 		if (thread->state == HELD_STOPPED && !thread->has_registers)
 			tracee_read(hold, thread);
 	}

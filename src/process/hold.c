@@ -144,9 +144,13 @@ static size_t late_ones_release(struct hold *hold, size_t count)
 			continue;
 		late++;
 		thread->state = HELD_SEIZED;
-		if (tracee_collect(hold, thread, false) && thread->state == HELD_STOPPED)
+		if (tracee_look(hold, thread) && thread->state == HELD_STOPPED) {
+			tracee_read(hold, thread); /* its call may have to begin again */
 			tracee_release(hold, thread);
-		thread->state = HELD_LATE;
+			thread->has_registers = false; /* nobody else's moment */
+		}
+		if (thread->state != HELD_GONE)
+			thread->state = HELD_LATE;
 	}
 	return late;
 }
@@ -230,7 +234,8 @@ static void signals_block(sigset_t *before)
 
 	sigfillset(&set);
 	pthread_sigmask(SIG_SETMASK, &set, before);
-	sigaction(SIGCHLD, &plain, NULL); /* ignored, it would not be sent */
+	/* Stops need not signal: waitpid is woken all the same. Ignored, children would be reaped. */
+	sigaction(SIGCHLD, &plain, NULL);
 }
 
 /* A request to end that came when nobody waited. */

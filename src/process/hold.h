@@ -29,13 +29,14 @@ struct hold {
 	/* of process/collect */
 	timer_t ticker;
 	bool ticking;
+	struct sigaction before_ticks;
 	/* results */
-	sigset_t ends;             /* signals that ask us to end: those that are not ignored */
-	bool raised;               /* SCHED_FIFO was granted */
-	bool exec_seen;            /* another program now runs in the process: try again */
-	uint32_t restarted;        /* system calls begun again, see call_restart */
-	int ended_by;              /* the signal that asked us to end, or 0 */
-	uint64_t waited_ns;        /* the longest wait for threads to stop */
+	sigset_t ends;      /* signals that ask us to end: those that are not ignored */
+	bool raised;        /* SCHED_FIFO was granted */
+	bool exec_seen;     /* another program now runs in the process: try again */
+	uint32_t restarted; /* system calls begun again, see call_restart in process/tracee.c */
+	int ended_by;       /* the signal that asked us to end, or 0 */
+	uint64_t waited_ns; /* the longest wait for threads to stop */
 	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */
 	uint64_t pac_code_mask;
 };

@@ -2,7 +2,7 @@
  * process/process: a live process becomes a snapshot.
  *
  * The only room that knows a live process. Everything that can be done before the target is held
- * is done before: threads listed, maps parsed, mapped files opened, buffers faulted in. While it
+ * is done before: threads listed, maps parsed, mapped files opened, buffers made ready. While it
  * is held: registers, one batched copy of the used stacks, release. Then the rest. Where BPF can be
  * had only threads that run are held.
  */

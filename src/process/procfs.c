@@ -25,13 +25,15 @@ void process_close(struct process *process)
 	process->dir = process->root = process->task = process->status = -1;
 }
 
-/* Reads a small /proc file into a buffer without allocating; returns the length, 0 on failure. */
+/* Reads a small /proc file into a buffer without allocating; returns the length, 0 with errno. */
 static size_t read_small(int dir, const char *name, char *text, size_t size)
 {
 	SCOPED_FD int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
 
 	text[got > 0 ? got : 0] = '\0';
+	if (got == 0)
+		errno = ESRCH;
 	return got > 0 ? (size_t)got : 0;
 }
 
@@ -112,7 +114,7 @@ bool process_status(const struct process *process, struct process_status *out, s
 
 	*out = (struct process_status){0};
 	if (!read_small(process->dir, "status", text, sizeof text))
-		return not_opened(process->pid, e, "there is no more process");
+		return not_opened(process->pid, e, "there is no longer a process with pid");
 	value = status_value(text, "Name");
 	if (value)
 		snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(value, "\n"), value);
@@ -158,7 +160,10 @@ bool task_has_ended(const struct process *process, uint32_t tid)
 {
 	struct task_stat stat;
 
-	return !task_stat(process, tid, &stat) || is_state_of_ended(stat.state);
+	/* What cannot be read for another reason (too many open files) may well live. */
+	if (!task_stat(process, tid, &stat))
+		return errno == ENOENT || errno == ESRCH;
+	return is_state_of_ended(stat.state);
 }
 
 /* "NUMBER ARGUMENT... SP PC", "-1 SP PC", or "running". */

@@ -79,7 +79,8 @@ void stacks_ready(struct stacks *stacks, size_t threads)
 
 	if (expected > stacks->total)
 		expected = stacks->total;
-	memory_ready(stacks->copies, threads * sizeof stacks->copies[0]);
+	memory_ready(stacks->copies, stacks->capacity * sizeof stacks->copies[0]);
+	memory_ready(stacks->unplanned, stacks->thread_count * sizeof stacks->unplanned[0]);
 	memory_ready(stacks->here, STACKS_BATCH * sizeof stacks->here[0]);
 	memory_ready(stacks->there, STACKS_BATCH * sizeof stacks->there[0]);
 	/* Large pages first: of 10,000 threads that is 60 faults instead of 30,000. */

@@ -72,14 +72,14 @@ static void stopped_take(struct hold *hold, struct held_thread *thread, int stat
 		thread->signal = WSTOPSIG(status);
 }
 
-bool tracee_collect(struct hold *hold, struct held_thread *thread, bool wait)
+static bool stop_take(struct hold *hold, struct held_thread *thread, int flags)
 {
 	int status;
 	pid_t got;
 
 	if (thread->state != HELD_SEIZED)
 		return true;
-	got = waitpid(pid_of(thread), &status, __WALL | (wait ? 0 : WNOHANG));
+	got = waitpid(pid_of(thread), &status, __WALL | flags);
 	if (got == 0 || (got < 0 && errno == EINTR))
 		return false;
 	if (got < 0 || !WIFSTOPPED(status)) {
@@ -91,6 +91,16 @@ bool tracee_collect(struct hold *hold, struct held_thread *thread, bool wait)
 	}
 	stopped_take(hold, thread, status);
 	return true;
+}
+
+bool tracee_look(struct hold *hold, struct held_thread *thread)
+{
+	return stop_take(hold, thread, WNOHANG);
+}
+
+bool tracee_wait(struct hold *hold, struct held_thread *thread)
+{
+	return stop_take(hold, thread, 0);
 }
 
 static void registers_read(const struct hold *hold, struct held_thread *thread)

@@ -18,9 +18,10 @@ void tracee_seize(struct hold *hold, struct held_thread *thread);
 /* Asks it to stop, if it was seized. */
 void tracee_interrupt(struct held_thread *thread);
 
-/* Looks whether it stopped; with `wait`, until it does or a signal handler has run. True when nothing
- * more is to be waited for: HELD_STOPPED, HELD_GONE, or it was never seized. */
-bool tracee_collect(struct hold *hold, struct held_thread *thread, bool wait);
+/* Looks whether it stopped, or waits until it does or a signal handler has run. True when nothing more
+ * is to be waited for: HELD_STOPPED, HELD_GONE, or it was never seized. */
+bool tracee_look(struct hold *hold, struct held_thread *thread);
+bool tracee_wait(struct hold *hold, struct held_thread *thread);
 
 /* Registers of a stopped one. */
 void tracee_read(struct hold *hold, struct held_thread *thread);

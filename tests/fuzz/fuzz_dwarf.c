@@ -36,7 +36,7 @@ struct input {
 };
 
 static void fuzzed_make(struct fuzzed *image, struct input *input, struct arena *arena,
-		       const char *suffix)
+			const char *suffix)
 {
 	for (size_t i = 0; i < COUNT; i++) {
 		uint64_t size = read_u16(&input->sizes);

@@ -1,4 +1,5 @@
 """The life of processes and threads around a capture, and what it leaves behind."""
+import json
 import os
 import re
 import signal
@@ -46,6 +47,35 @@ def test_busy_threads(start):
                 truth.check_outermost(thread, names.index("thread_main") + 1, None)
             else:
                 truth.compare(stack, thread)
+    assert process.is_unharmed()
+
+
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(2))
+print("ready", flush=True)
+end = time.monotonic() + 2
+while time.monotonic() < end: pass
+"""
+
+
+def test_timeout_bounds_the_stop(start):
+    """Threads that get no processor do not stop: however many there are, all are let go in time."""
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) < 2 or os.geteuid() != 0:
+        pytest.skip("needs two processors and the right to take one of them")
+    process = start("busy", "100")
+    process.told()
+    for tid in os.listdir(f"/proc/{process.pid}/task"):
+        os.sched_setaffinity(int(tid), processors[-1:])
+    with target.running("/usr/bin/python3", "-c", HOG, str(processors[-1])) as hog:
+        hog.lines_until("ready")
+        done = program.run("onephase", "-p", process.pid, "--method", "ptrace", "--timeout", "50", "--format", "json",
+                           "--no-cache", preexec_fn=lambda: os.sched_setaffinity(0, processors[:1]))
+    report = json.loads(done.out)
+    assert done.status == program.PARTIAL and report["capture"]["threads_left_out"] > 50, report["capture"]
+    assert report["capture"]["stopped_ns"] < 200e6, report["capture"]
     assert process.is_unharmed()
 
 

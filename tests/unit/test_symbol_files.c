@@ -342,6 +342,7 @@ static void test_name_without_end(void **state)
 	module = packed_module(&images, name);
 	symbolize(s, &module, &answer, 1);
 	symbolizer_done(s, &module);
+	assert_int_not_equal(decompress_in_use(), 0);
 	assert_string_equal(answer.frames[0].function, name);
 	arena_free(&images);
 	arena_free(&arena);

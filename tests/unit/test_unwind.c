@@ -629,8 +629,9 @@ static void test_not_captured(void **state)
 	scene_cfi(s, 0x00, 0x20, PROGRAM_RSP_16);
 	s->thread.stack_missing = 4096;
 	STACK(s, SCENE_STACK, 1, CODE_AT(0x10), 3);
-	expect(s, "+0x10=registers; +0x10<cfi; outside the captured stack "
-		  "[0x7ffe00100018; 4096 bytes were left out: --stack-limit or --stack-total is too low]");
+	expect(s,
+	       "+0x10=registers; +0x10<cfi; outside the captured stack "
+	       "[0x7ffe00100018; 4096 bytes were left out: --stack-limit or --stack-total is too low]");
 }
 
 static void test_unreadable(void **state)
