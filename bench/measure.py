@@ -90,4 +90,5 @@ def machine():
 
 def version(command):
     done = subprocess.run([command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.stdout.strip().splitlines()[0]
+    lines = done.stdout.strip().splitlines()
+    return next((line.strip() for line in lines if any(letter.isdigit() for letter in line)), lines[0])

@@ -120,7 +120,8 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     measure.head("program", "threads", "tool", "wall s", "CPU s", "MB")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
         for name, start in programs(place):
             try:
                 measure_one(options.stacker, name, start, options.runs)

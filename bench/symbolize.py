@@ -92,7 +92,8 @@ def tools(stacker):
     yield "stacker addr2line", lambda file: [stacker, "addr2line", "-f", "-i", "-e", file]
     llvm = newest("llvm-symbolizer")
     if llvm:
-        yield llvm, lambda file: [llvm, "--no-demangle", f"--obj={file}"]
+        # Else it reads the compressed file of the same build-id, where the package is installed.
+        yield llvm, lambda file: [llvm, "--no-demangle", "--debug-file-directory=/nonexistent", f"--obj={file}"]
     for name in ("addr2line", "eu-addr2line"):
         if shutil.which(name):
             yield name, lambda file, name=name: [name, "-f", "-i", "-e", file]

@@ -8,7 +8,8 @@
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
 
-#define STDIN_NAME "standard input"
+/* A pipe may never end. Captures of 10,000 threads with all their stacks have some hundred megabytes. */
+#define PIPED_MAX ((size_t)1 << 30)
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
 static void unwind_again(struct arena *arena, const struct options *options,
@@ -31,16 +32,14 @@ static void unwind_again(struct arena *arena, const struct options *options,
 	}
 }
 
-/* Captures of 10,000 threads with raw stacks have some hundred megabytes. */
-#define PIPED_MAX ((size_t)4 << 30)
-
-/* "-" is standard input, a pipe from another machine perhaps. */
-static bool capture_text(struct arena *arena, const char *path, struct bytes *text,
+/* "-" is standard input, a pipe from another machine perhaps. *name becomes what messages call it. */
+static bool capture_text(struct arena *arena, const char **name, struct bytes *text,
 			 struct err *e)
 {
-	return strcmp(path, "-") == 0
-		       ? file_read_fd(arena, STDIN_FILENO, STDIN_NAME, PIPED_MAX, text, e)
-		       : file_map(path, text, e);
+	if (strcmp(*name, "-") != 0)
+		return file_map(*name, text, e);
+	*name = "standard input";
+	return file_read_fd(arena, STDIN_FILENO, *name, PIPED_MAX, text, e);
 }
 
 int symbolize_run(struct arena *arena, const struct options *options)
@@ -65,13 +64,13 @@ int symbolize_run(struct arena *arena, const struct options *options)
 			options->arguments[0]);
 	if (e.kind != ERR_NONE)
 		return fail(&e);
-	if (!capture_text(arena, options->input, &text, &e) ||
-	    !pipeline_output(&out, arena, options, &e))
-		return fail(&e);
-	if (strcmp(name, "-") == 0)
-		name = STDIN_NAME;
-	pipeline_restrict(&out, options);
 	progress(options, "reading the capture");
+	if (!capture_text(arena, &name, &text, &e) ||
+	    !pipeline_output(&out, arena, options, &e)) {
+		progress(options, NULL);
+		return fail(&e);
+	}
+	pipeline_restrict(&out, options);
 	if (!capture_read(arena, text, name, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
 		progress(options, NULL);

@@ -91,6 +91,9 @@ static bool load_refused(int error, struct err *e)
 			"BPF is not permitted: that takes root, or CAP_BPF and CAP_PERFMON");
 	if (error == -ENOSYS)
 		return err_set(e, ERR_UNSUPPORTED, "this kernel has no BPF");
+	if (error == -EMFILE || error == -ENFILE)
+		return err_set(e, ERR_UNSUPPORTED,
+			       "too many open files here: raise the limit (ulimit -n)");
 	if (access("/sys/kernel/btf/vmlinux", F_OK) != 0)
 		return err_set(e, ERR_UNSUPPORTED, "this kernel has no type information (BTF)");
 	return err_set(e, ERR_UNSUPPORTED, "this kernel does not take the BPF program: %s",
