@@ -1,16 +1,16 @@
 /*
  * arch/aarch64_code: where a function's caller is, told by its own code.
  *
- * Code without call frame information (musl, assembler) still gives its frame back before it returns.
- * So the code is run forward from the pc to `ret`, with nothing but SP, the frame pointer and where
- * registers are loaded from being followed (arch/aarch64_path): what has become of SP then is the
- * caller's, and x30 and the callee-saved registers come from where they were loaded. Calls leave all
- * that as it was, and every path to a return gives back the same frame, so that any will do: of a
- * conditional branch first the path straight on, then the other one if that leads nowhere (into a call
- * that does not return).
+ * Code without call frame information (musl, assembler) still gives its frame back before it
+ * returns. So the code is run forward from the pc to `ret`, with nothing but SP, the frame
+ * pointer and where registers are loaded from being followed (arch/aarch64_path): what has
+ * become of SP then is the caller's, and x30 and the callee-saved registers come from where
+ * they were loaded. Calls leave all that as it was, and every path to a return gives back the
+ * same frame, so that any will do: of a conditional branch first the path straight on, then the
+ * other one if that leads nowhere (into a call that does not return).
  *
- * Functions that never return (the outermost ones of libcs) are run from what may be their beginning to
- * the pc instead.
+ * Functions that never return (the outermost ones of libcs) are run from what may be their
+ * beginning to the pc instead.
  */
 #include "arch/aarch64_code.h"
 
@@ -19,8 +19,8 @@
 #define NOP 0xd503201f
 #define NOWHERE SIZE_MAX
 
-/* Of one search: code that is run in all, and branches whose other path is still open. Most functions
- * need a few dozen instructions; the worst one of musl a few hundred. */
+/* Of one search: code that is run in all, and branches whose other path is still open. Most
+ * functions need a few dozen instructions; the worst one of musl a few hundred. */
 #define INSTRUCTIONS_MAX 4096
 #define INSTRUCTIONS_FROM_ENTRY_MAX 512
 #define OPEN_MAX 16
@@ -68,8 +68,8 @@ static enum path_step run_one(struct search *search, struct aarch64_path *path)
 	return step;
 }
 
-/* Ends at a return, or at `goal` (NOWHERE: at none). Nothing goes on from a return or a trap: the goal
- * that lies behind one is not reached. */
+/* Ends at a return, or at `goal` (NOWHERE: at none). Nothing goes on from a return or a trap:
+ * the goal that lies behind one is not reached. */
 static bool run(struct search *search, struct aarch64_path *path, size_t goal)
 {
 	enum path_step step = PATH_ON;
@@ -121,8 +121,8 @@ bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arc
 
 /* --- From an entry to the pc: functions that do not return --- */
 
-/* The frame at the end of a path that began a function: all is told from SP at its beginning, and is
- * wanted from SP, or else FP, as they are now. */
+/* The frame at the end of a path that began a function: all is told from SP at its beginning,
+ * and is wanted from SP, or else FP, as they are now. */
 static bool frame_of_entry(const struct aarch64_path *path, struct arch_frame *out)
 {
 	const struct aarch64_stored *lr = &path->stored[AARCH64_LR - AARCH64_FIRST_SAVED];

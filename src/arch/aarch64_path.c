@@ -59,7 +59,8 @@ static enum path_step add_immediate(struct aarch64_path *path, uint32_t code)
 	return PATH_ON;
 }
 
-/* Alignment, frames of variable size. What sets flags writes no SP: 31 is the zero register there. */
+/* Alignment, frames of variable size. What sets flags writes no SP: 31 is the zero register
+ * there. */
 static enum path_step compute(struct aarch64_path *path, uint32_t code)
 {
 	struct tracked *to = tracked_of(path, field(code, 0, 5));
@@ -81,8 +82,9 @@ static enum path_step move_register(struct aarch64_path *path, uint32_t code)
 
 /* --- Loads and stores --- */
 
-/* What was written on the path, by a prologue after the pc: where the register itself was stored, and all
- * that lies below the highest SP (the frame of another function, which a jump went into). */
+/* What was written on the path, by a prologue after the pc: where the register itself was
+ * stored, and all that lies below the highest SP (the frame of another function, which a jump
+ * went into). */
 static bool is_written_on_path(const struct aarch64_path *path,
 			       const struct aarch64_stored *stored, struct tracked at)
 {
@@ -109,8 +111,8 @@ static void load(struct aarch64_path *path, uint32_t reg, struct tracked from)
 					    0};
 }
 
-/* After a call nobody saves LR: what does is the beginning of the next function, behind a call that
- * does not return. */
+/* After a call nobody saves LR: what does is the beginning of the next function, behind a call
+ * that does not return. */
 static void store(struct aarch64_path *path, uint32_t reg, struct tracked to)
 {
 	const struct aarch64_content *now = content_of(path, reg);
@@ -121,8 +123,8 @@ static void store(struct aarch64_path *path, uint32_t reg, struct tracked to)
 		*stored_of(path, reg) = (struct aarch64_stored){to, *now};
 }
 
-/* The address of an access and what it leaves in its base register; `index` as the instructions have
- * it: 1 the offset is added after, 3 before, else not at all. */
+/* The address of an access and what it leaves in its base register; `index` as the instructions
+ * have it: 1 the offset is added after, 3 before, else not at all. */
 static struct tracked access(struct aarch64_path *path, uint32_t base_reg, uint32_t index,
 			     int64_t offset)
 {

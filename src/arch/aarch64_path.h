@@ -1,11 +1,13 @@
 /*
  * arch/aarch64_path: what the instructions on one path through a function do to its frame.
  *
- * Nothing but SP, the frame pointer and where callee-saved registers and x30 lie is followed. It stands
- * apart from the search (arch/aarch64_code), which chooses among paths and reads no instructions.
+ * Nothing but SP, the frame pointer and where callee-saved registers and x30 lie is followed.
+ * It stands apart from the search (arch/aarch64_code), which chooses among paths and reads no
+ * instructions.
  *
- * Instructions: Arm Architecture Reference Manual, C4.1 and C6.2. What is not recognized has no part
- * in this: it does not touch SP, and if it loads a register, the old value is loaded later.
+ * Instructions: Arm Architecture Reference Manual, C4.1 and C6.2. What is not recognized has no
+ * part in this: it does not touch SP, and if it loads a register, the old value is loaded
+ * later.
  */
 #ifndef STACKER_ARCH_AARCH64_PATH_H
 #define STACKER_ARCH_AARCH64_PATH_H
@@ -17,8 +19,8 @@ enum { AARCH64_FIRST_SAVED = 19, AARCH64_LR = 30 };
 
 #define AARCH64_SAVED_COUNT (AARCH64_LR + 1 - AARCH64_FIRST_SAVED)
 
-/* What a register holds: what it does where the path begins, what lies somewhere in the stack, or
- * nobody knows. */
+/* What a register holds: what it does where the path begins, what lies somewhere in the stack,
+ * or nobody knows. */
 enum aarch64_holds { AARCH64_HOLDS_OWN, AARCH64_HOLDS_LOADED, AARCH64_HOLDS_UNKNOWN };
 
 struct aarch64_content {

@@ -1,9 +1,9 @@
 /*
  * arch/arch: a CPU architecture as a value.
  *
- * One const table each for x86_64 and aarch64, both always built, so that either host can read the
- * captures of the other. Sources: x86-64 psABI 1.0 (figure 3.36, DWARF register numbers), AADWARF64
- * (DWARF for the Arm 64-bit Architecture), and the kernel's NT_PRSTATUS register sets
+ * One const table each for x86_64 and aarch64, both always built, so that either host can read
+ * the captures of the other. Sources: x86-64 psABI 1.0 (figure 3.36, DWARF register numbers),
+ * AADWARF64 (DWARF for the Arm 64-bit Architecture), and the kernel's NT_PRSTATUS register sets
  * (struct user_regs_struct, struct user_pt_regs).
  */
 #ifndef STACKER_ARCH_ARCH_H
@@ -62,8 +62,8 @@ struct arch_saved {
 	struct arch_place place;
 };
 
-/* What a function will give back when it returns, and where all that is while it runs. Registers that
- * are not listed are still the caller's. */
+/* What a function will give back when it returns, and where all that is while it runs.
+ * Registers that are not listed are still the caller's. */
 #define ARCH_FRAME_SAVED_MAX 16
 struct arch_frame {
 	struct arch_place sp; /* the caller's SP itself, not where it is saved */
@@ -75,8 +75,8 @@ struct arch_frame {
 	struct arch_saved saved[ARCH_FRAME_SAVED_MAX];
 };
 
-/* A blocking system call that returns EINTR when its thread is merely stopped by a tracer, and that
- * may be begun again when it had no time limit (see process/tracee.c). */
+/* A blocking system call that returns EINTR when its thread is merely stopped by a tracer, and
+ * that may be begun again when it had no time limit (see process/tracee.c). */
 struct arch_restartable {
 	int16_t syscall;
 	int8_t limit_slot; /* slot of the argument that limits its time; -1: it has none */
@@ -96,24 +96,28 @@ struct arch {
 	int8_t dwarf_pc, dwarf_sp, dwarf_fp, dwarf_lr;
 	bool has_pac;      /* return addresses may carry pointer-authentication bits */
 	uint32_t red_zone; /* bytes below SP that a leaf function may use */
-	/* Slot that tells the system call a thread is in (ORIG_RAX). Where there is none: slot_count, and the
-	 * slot in which a call is given its number. */
+	/* Slot that tells the system call a thread is in (ORIG_RAX). Where there is none:
+	 * slot_count, and the slot in which a call is given its number. */
 	uint32_t syscall_slot, syscall_number_slot;
 	const struct syscall_names *syscalls;
-	/* Where a thread's control block is, which both libcs put on top of its stack: in a slot, or, where
-	 * that is slot_count, the one word of this ptrace register set (0: not to be had). */
+	/* Where a thread's control block is, which both libcs put on top of its stack: in a
+	 * slot, or, where that is slot_count, the one word of this ptrace register set (0: not
+	 * to be had). */
 	uint32_t thread_pointer_slot, thread_pointer_set;
-	/* Where a system call leaves its result, and the calls that may be begun again by setting it;
-	 * none where the kernel decides about restarts before a tracer sees the thread. */
+	/* Where a system call leaves its result, and the calls that may be begun again by
+	 * setting it; none where the kernel decides about restarts before a tracer sees the
+	 * thread. */
 	uint8_t result_slot;
 	const struct arch_restartable *restartables;
 	size_t restartable_count;
-	/* Bits of an address that loads and stores ignore, and that may hold a tag (top byte ignore). */
+	/* Bits of an address that loads and stores ignore, and that may hold a tag (top byte
+	 * ignore). */
 	uint64_t ignored_address_bits;
-	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be 0. */
+	/* Lowest bit of an instruction address that can be set, as a mask of bits that must be
+	 * 0. */
 	uint64_t pc_align_mask;
-	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline to
-	 * the interrupted thread's slot values; see arch/ARCH.c for the derivation. */
+	/* Offsets inside the signal frame that the kernel pushes, from the SP at the trampoline
+	 * to the interrupted thread's slot values; see arch/ARCH.c for the derivation. */
 	uint32_t sigframe_registers;  /* offset of the saved registers block from SP */
 	uint32_t sigframe_stack;      /* offset of uc_stack {ss_sp, ss_flags, ss_size} */
 	const int8_t *sigframe_slots; /* slot of each saved 8-byte word, -1 unused */
@@ -121,31 +125,34 @@ struct arch {
 	/* Signal trampolines (mov NR_rt_sigreturn; syscall), to know one without CFI. */
 	const struct arch_code *trampolines;
 	size_t trampoline_count;
-	/* What a thread's first function returns to: exit. Nothing called the code that holds it. */
+	/* What a thread's first function returns to: exit. Nothing called the code that holds
+	 * it. */
 	const struct arch_code *exits;
 	size_t exit_count;
-	/* A frame record is the caller's frame pointer and the return address above it. Whether the
-	 * caller's stack begins right above the record (x86_64), or anywhere above (aarch64). */
+	/* A frame record is the caller's frame pointer and the return address above it. Whether
+	 * the caller's stack begins right above the record (x86_64), or anywhere above
+	 * (aarch64). */
 	bool sp_above_frame_record;
-	/* Where the return address is when a thread is interrupted at text[at], told by the code around
-	 * it. For code without call frame information. */
+	/* Where the return address is when a thread is interrupted at text[at], told by the
+	 * code around it. For code without call frame information. */
 	struct arch_ra (*return_address)(struct bytes text, size_t at);
-	/* The target of the direct call that returns to text[at], as a distance from there; false when
-	 * the instruction before is no direct call. */
+	/* The target of the direct call that returns to text[at], as a distance from there;
+	 * false when the instruction before is no direct call. */
 	bool (*direct_call)(struct bytes text, size_t at, int64_t *target);
-	/* The frame of the function at text[at], told by running its code forward to its return; `called`:
-	 * pc is a return address. False when that leads nowhere. NULL: cannot be told. */
+	/* The frame of the function at text[at], told by running its code forward to its
+	 * return; `called`: pc is a return address. False when that leads nowhere. NULL: cannot
+	 * be told. */
 	bool (*frame_by_code)(struct bytes text, size_t at, bool called,
 			      struct arch_frame *out);
-	/* The same, told by running the code to text[at] from what may be the beginning of its function:
-	 * the nearest before `*entry` (at first: `at`) that leads here, which `*entry` then is. False
-	 * when there is no other. NULL: cannot be told. */
+	/* The same, told by running the code to text[at] from what may be the beginning of its
+	 * function: the nearest before `*entry` (at first: `at`) that leads here, which
+	 * `*entry` then is. False when there is no other. NULL: cannot be told. */
 	bool (*frame_by_entry)(struct bytes text, size_t at, bool called, size_t *entry,
 			       struct arch_frame *out);
 	/* Whether the instruction before text[at] is a call of any kind. */
 	bool (*is_after_call)(struct bytes text, size_t at);
-	/* A code pointer as it points, without pointer-authentication bits (`mask` from the kernel's
-	 * NT_ARM_PAC_MASK; 0: unknown, a default for 48-bit user addresses is used). */
+	/* A code pointer as it points, without pointer-authentication bits (`mask` from the
+	 * kernel's NT_ARM_PAC_MASK; 0: unknown, a default for 48-bit user addresses is used). */
 	uint64_t (*strip_pointer)(uint64_t va, uint64_t mask);
 };
 
@@ -161,7 +168,8 @@ const struct arch *arch_named(const char *name);
 const char *arch_syscall_name(const struct arch *arch, int64_t number);
 /* The architecture this program was built for. */
 const struct arch *arch_host(void);
-/* The bits of a code address that hold a signature on this machine, told by the processor; 0: none. */
+/* The bits of a code address that hold a signature on this machine, told by the processor; 0:
+ * none. */
 uint64_t arch_host_pac_mask(void);
 
 #endif

@@ -1,16 +1,17 @@
 /*
  * arch/path: what the searches for a caller by a function's code have in common.
  *
- * Code is run along one path after the other until one of them tells the frame (arch/x86_64_code,
- * arch/aarch64_code). What an instruction does to a path is each architecture's own.
+ * Code is run along one path after the other until one of them tells the frame
+ * (arch/x86_64_code, arch/aarch64_code). What an instruction does to a path is each
+ * architecture's own.
  */
 #ifndef STACKER_ARCH_PATH_H
 #define STACKER_ARCH_PATH_H
 
 #include "arch/arch.h"
 
-/* What is known of SP or the frame pointer, or where something lies in the stack: SP or the frame
- * pointer as it is where the path begins, plus an offset. */
+/* What is known of SP or the frame pointer, or where something lies in the stack: SP or the
+ * frame pointer as it is where the path begins, plus an offset. */
 enum tracked_base { TRACKED_NONE, TRACKED_SP, TRACKED_FP };
 
 struct tracked {
@@ -29,7 +30,8 @@ static inline struct arch_place tracked_place(struct tracked value)
 	return (struct arch_place){value.base == TRACKED_FP, value.offset};
 }
 
-/* Where an instruction leads. PATH_JUMP and PATH_BRANCH (also straight on): to the path's `target`. */
+/* Where an instruction leads. PATH_JUMP and PATH_BRANCH (also straight on): to the path's
+ * `target`. */
 enum path_step { PATH_ON, PATH_JUMP, PATH_BRANCH, PATH_RETURN, PATH_ASTRAY };
 
 /* The jumps that one search has come by. */

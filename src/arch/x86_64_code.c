@@ -1,28 +1,30 @@
 /*
  * arch/x86_64_code: where a function's caller is, told by its own code.
  *
- * Code without call frame information (musl, assembler) still gives its frame back before it returns.
- * So the code is run forward from the pc to `ret`, with nothing but SP, the frame pointer and where
- * registers are loaded from being followed (arch/x86_64_path): what SP points at then is the return
- * address. Calls leave all that as it was, and every path to a return gives back the same frame, so that
- * any will do: of a conditional jump first the path straight on, then the other one if that leads nowhere.
+ * Code without call frame information (musl, assembler) still gives its frame back before it
+ * returns. So the code is run forward from the pc to `ret`, with nothing but SP, the frame
+ * pointer and where registers are loaded from being followed (arch/x86_64_path): what SP points
+ * at then is the return address. Calls leave all that as it was, and every path to a return
+ * gives back the same frame, so that any will do: of a conditional jump first the path straight
+ * on, then the other one if that leads nowhere.
  *
- * A function that never returns (the first one of a thread, a loop without an end) has no such path.
- * It is run from its beginning to the pc instead, with what is pushed being followed. Where it begins
- * nobody says: every place before the pc that looks like a beginning is tried, the nearest first, and
- * whoever asks must see whether a return address is there.
+ * A function that never returns (the first one of a thread, a loop without an end) has no such
+ * path. It is run from its beginning to the pc instead, with what is pushed being followed.
+ * Where it begins nobody says: every place before the pc that looks like a beginning is tried,
+ * the nearest first, and whoever asks must see whether a return address is there.
  *
- * The path straight on may lead past a call that does not return into the next function, whose return
- * gives back its own frame only: a return address right at SP. The psABI (3.2.2) tells such a frame:
- * SP is a multiple of 16 at every call, so that at a return to the pc, return addresses are 8 off.
- * What breaks that rule is doubtful, and counts only if no other path is better.
+ * The path straight on may lead past a call that does not return into the next function, whose
+ * return gives back its own frame only: a return address right at SP. The psABI (3.2.2) tells
+ * such a frame: SP is a multiple of 16 at every call, so that at a return to the pc, return
+ * addresses are 8 off. What breaks that rule is doubtful, and counts only if no other path is
+ * better.
  */
 #include "arch/x86_64_code.h"
 
 #include "arch/x86_64_path.h"
 
-/* Of one search: instructions that are run in all (to a return, and from a beginning), and jumps whose
- * other path is still open. */
+/* Of one search: instructions that are run in all (to a return, and from a beginning), and
+ * jumps whose other path is still open. */
 #define INSTRUCTIONS_MAX 1024
 #define INSTRUCTIONS_FROM_ENTRY_MAX 256
 #define OPEN_MAX 32

@@ -254,8 +254,8 @@ static enum path_step go_back(struct x86_64_path *path, const struct x86_64_inst
 	return known && !path->from_entry ? PATH_RETURN : PATH_ASTRAY;
 }
 
-/* inc, dec, call, jmp, push. Jumps by a place that is relative to the pc are those of PLTs; others
- * choose from a table, or cannot be told from such. */
+/* inc, dec, call, jmp, push. Jumps by a place that is relative to the pc are those of PLTs;
+ * others choose from a table, or cannot be told from such. */
 static enum path_step group_ff(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
 	enum { FAR_CALL = 3, JMP = 4, FAR_JMP = 5, PUSH = 6 };
@@ -282,8 +282,8 @@ static enum path_step add_byte(struct x86_64_path *path, const struct x86_64_ins
 
 /* --- All instructions --- */
 
-/* Opcodes from `first` to `last`. What is not here has no part in this: it does not touch SP, and if it
- * writes a register, the old value is loaded later. */
+/* Opcodes from `first` to `last`. What is not here has no part in this: it does not touch SP,
+ * and if it writes a register, the old value is loaded later. */
 /* clang-format off */
 static const struct instruction {
 	uint8_t map, first, last;

@@ -1,8 +1,8 @@
 /*
  * arch/x86_64_path: what the instructions on one path through a function do to its frame.
  *
- * Nothing but SP, the frame pointer and where callee-saved registers lie is followed. It stands apart
- * from the search (arch/x86_64_code), which chooses among paths and knows no opcodes.
+ * Nothing but SP, the frame pointer and where callee-saved registers lie is followed. It stands
+ * apart from the search (arch/x86_64_code), which chooses among paths and knows no opcodes.
  */
 #ifndef STACKER_ARCH_X86_64_PATH_H
 #define STACKER_ARCH_X86_64_PATH_H
@@ -10,8 +10,8 @@
 #include "arch/path.h"
 #include "arch/x86_64_decode.h"
 
-/* A register is `away` when its caller's value is not in it but in memory, at `where`: on the path to
- * a return, where it was loaded from; on the path from an entry, where it was saved. */
+/* A register is `away` when its caller's value is not in it but in memory, at `where`: on the
+ * path to a return, where it was loaded from; on the path from an entry, where it was saved. */
 struct x86_64_path {
 	size_t at;
 	size_t target;   /* of the last jump; outside the text it leads nowhere */

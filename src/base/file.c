@@ -56,8 +56,8 @@ static enum err_kind kind_of_errno(int number)
 	}
 }
 
-/* Opens for reading what a handle (O_PATH) stands for, if it is a regular file: a device or a FIFO is
- * never opened, as that already does something. */
+/* Opens for reading what a handle (O_PATH) stands for, if it is a regular file: a device or a
+ * FIFO is never opened, as that already does something. */
 static int handle_open(int handle, struct stat *st)
 {
 	char self[40];
@@ -311,7 +311,8 @@ void output_guard_signals(void)
 			sigaction(guarded[i], &action, NULL);
 }
 
-/* The signals of output_guard_signals wait while a file is there that `unfinished` does not name. */
+/* The signals of output_guard_signals wait while a file is there that `unfinished` does not
+ * name. */
 static void guarded_signals(int how)
 {
 	sigset_t set;

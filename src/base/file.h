@@ -1,6 +1,6 @@
 /*
- * base/file: files of other people, opened so that nothing can go wrong with them, and one output
- * file that is either there whole or not at all.
+ * base/file: files of other people, opened so that nothing can go wrong with them, and one
+ * output file that is either there whole or not at all.
  */
 #ifndef STACKER_BASE_FILE_H
 #define STACKER_BASE_FILE_H
@@ -17,23 +17,24 @@
 #define SCOPED_FD __attribute__((cleanup(fd_close_scoped)))
 void fd_close_scoped(int *fd);
 
-/* For the beginning of main. Of descriptors 0 to 2 those that are closed would go to the next files that
- * are opened, which then were taken for stdin, stdout or stderr. They are given to what can neither be
- * read nor written, so that whoever tries it has the same error as before. */
+/* For the beginning of main. Of descriptors 0 to 2 those that are closed would go to the next
+ * files that are opened, which then were taken for stdin, stdout or stderr. They are given to
+ * what can neither be read nor written, so that whoever tries it has the same error as before. */
 void standard_files_guard(void);
 
-/* As many open files as may be: a process with many modules has all of theirs opened before it is held. */
+/* As many open files as may be: a process with many modules has all of theirs opened before it
+ * is held. */
 void open_files_allow(void);
 
-/* Opens a regular file for reading without ever opening anything else: the path is looked at with
- * O_PATH first, since opening a device or a FIFO already does something. `dir` is a directory
- * descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills `st`. Returns
- * -1 with errno; EINVAL when it is not a regular file. */
+/* Opens a regular file for reading without ever opening anything else: the path is looked at
+ * with O_PATH first, since opening a device or a FIFO already does something. `dir` is a
+ * directory descriptor or AT_FDCWD; a final symbolic link is followed unless `nofollow`. Fills
+ * `st`. Returns -1 with errno; EINVAL when it is not a regular file. */
 int file_open_at(int dir, const char *path, bool nofollow, struct stat *st);
 
 /* As file_open_at, for a path as it is seen from inside another root directory, given as a
- * descriptor: absolute symbolic links and `..` stay inside. (Linux before 5.6 cannot; there the path
- * is taken relative to the directory.) */
+ * descriptor: absolute symbolic links and `..` stay inside. (Linux before 5.6 cannot; there the
+ * path is taken relative to the directory.) */
 int file_open_inside(int root, const char *path, bool nofollow, struct stat *st);
 /* What is at such a path; false with errno. */
 bool file_look_inside(int root, const char *path, struct stat *st);
@@ -41,23 +42,26 @@ bool file_look_inside(int root, const char *path, struct stat *st);
 /* Such a path with all symbolic links resolved, from the root on; NULL when nothing is there. */
 const char *file_real_inside(struct arena *arena, int root, const char *path);
 
-/* As file_open_at with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED for what is
- * not a regular file. */
+/* As file_open_at with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED
+ * for what is not a regular file. */
 int file_open(const char *path, struct err *e);
 
 /* Likewise of a path inside `root`, a directory descriptor. */
 int file_open_rooted(int root, const char *path, struct err *e);
 
-/* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives empty
- * bytes. `name` is for messages, and for base/mapping, which keeps it as long as the mapping. */
+/* Maps a regular file read-only and private. The mapping outlives `fd`. An empty file gives
+ * empty bytes. `name` is for messages, and for base/mapping, which keeps it as long as the
+ * mapping. */
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);
-/* Of a path inside the directory `root`, as file_open_inside takes it; NULL: of a path as it is. */
+/* Of a path inside the directory `root`, as file_open_inside takes it; NULL: of a path as it
+ * is. */
 bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e);
 bool file_map(const char *path, struct bytes *out, struct err *e);
 void file_unmap(struct bytes bytes);
 
-/* The whole text of a small or unsized file (/proc) in the arena, NUL-terminated (the NUL is not
- * counted). At most `limit` bytes, else ERR_LIMIT. `at` is a directory descriptor or AT_FDCWD. */
+/* The whole text of a small or unsized file (/proc) in the arena, NUL-terminated (the NUL is
+ * not counted). At most `limit` bytes, else ERR_LIMIT. `at` is a directory descriptor or
+ * AT_FDCWD. */
 bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 		   struct bytes *out, struct err *e);
 
@@ -68,7 +72,8 @@ bool file_read_fd(struct arena *arena, int fd, const char *name, size_t limit,
 /*
  * An output that appears whole or not at all. "-" is stdout. Any other path is written to a
  * temporary file beside it (mode 0600) and renamed into place by output_commit; output_abandon
- * removes it. A path that exists and is not a regular file (a FIFO, /dev/null) is written in place.
+ * removes it. A path that exists and is not a regular file (a FIFO, /dev/null) is written in
+ * place.
  */
 struct output {
 	FILE *stream;
@@ -81,14 +86,16 @@ bool output_open(struct output *out, struct arena *arena, const char *path, stru
 bool output_commit(struct output *out, struct err *e);
 void output_abandon(struct output *out);
 
-/* Until stdout_pipe_may_end_us, a write to a pipe that nobody reads any more is an error like any other.
- * From then on it ends the program without a word, as it ends others (`| head`); for when no process
- * is held and no file is half written. Where it was ignored all along, it stays so. */
+/* Until stdout_pipe_may_end_us, a write to a pipe that nobody reads any more is an error like
+ * any other. From then on it ends the program without a word, as it ends others (`| head`); for
+ * when no process is held and no file is half written. Where it was ignored all along, it stays
+ * so. */
 void stdout_pipe_guard(void);
 void stdout_pipe_may_end_us(void);
 
-/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the temporary file of the output that is open, and
- * then end the program as they would have; so does exit. */
+/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the
+ * temporary file of the output that is open, and then end the program as they would have; so
+ * does exit. */
 void output_guard_signals(void);
 
 #endif

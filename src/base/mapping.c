@@ -7,8 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A list that only grows at its head, so that the signal handler, and threads that fault at the same
- * time, can walk it without a lock. What is forgotten keeps its node, for the next mapping. */
+/* A list that only grows at its head, so that the signal handler, and threads that fault at the
+ * same time, can walk it without a lock. What is forgotten keeps its node, for the next
+ * mapping. */
 struct mapping {
 	const uint8_t *_Atomic at; /* NULL: forgotten */
 	size_t len;

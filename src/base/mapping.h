@@ -2,8 +2,9 @@
  * base/mapping: mapped files that may become shorter while they are read.
  *
  * Reading a mapped page that its file no longer has, or that cannot be read from its disk, is a
- * SIGBUS: whoever may write a file could end Stacker. With the guard on, the rest of that mapping
- * becomes zeros instead, which readers take for what they are: damage. The mapping is noted as cut.
+ * SIGBUS: whoever may write a file could end Stacker. With the guard on, the rest of that
+ * mapping becomes zeros instead, which readers take for what they are: damage. The mapping is
+ * noted as cut.
  */
 #ifndef STACKER_BASE_MAPPING_H
 #define STACKER_BASE_MAPPING_H
@@ -12,8 +13,8 @@
 
 #include "base/bytes.h"
 
-/* Which file it was, and which contents: another file, or one that was written to since, differs in
- * some of these. Nobody but the kernel sets dev, ino and ctime. */
+/* Which file it was, and which contents: another file, or one that was written to since,
+ * differs in some of these. Nobody but the kernel sets dev, ino and ctime. */
 struct mapping_stamp {
 	uint64_t dev, ino, size;
 	uint64_t mtime_ns, ctime_ns; /* since 1970; what does not fit wraps */
@@ -22,7 +23,8 @@ struct mapping_stamp {
 /* From now on a SIGBUS in a known mapping is mended; any other does what it always did. */
 void mappings_guard(void);
 
-/* Makes a mapping known. `name` is kept: it must stay as long as the mapping. `st` is of the file. */
+/* Makes a mapping known. `name` is kept: it must stay as long as the mapping. `st` is of the
+ * file. */
 void mapping_add(struct bytes mapping, const char *name, const struct stat *st);
 /* Before it is unmapped. */
 void mapping_forget(struct bytes mapping);

@@ -2,8 +2,8 @@
  * base/search: binary search in what is sorted, and the order that most of it is sorted by.
  *
  * FIRST_INDEX(count, i, condition) is the first index below `count` for which the condition, an
- * expression about the index `i`, holds; `count` when there is none. Where it holds for one index
- * it must hold for all that follow.
+ * expression about the index `i`, holds; `count` when there is none. Where it holds for one
+ * index it must hold for all that follow.
  */
 #ifndef STACKER_BASE_SEARCH_H
 #define STACKER_BASE_SEARCH_H

@@ -1,11 +1,12 @@
 /*
  * stacker addr2line: what binutils' addr2line prints, byte for byte, for the same options.
  *
- * Addresses from stdin are answered as they come, so that a program can ask line by line, but what
- * can be read without waiting is answered as one batch: unit by unit instead of line by line.
+ * Addresses from stdin are answered as they come, so that a program can ask line by line, but
+ * what can be read without waiting is answered as one batch: unit by unit instead of line by
+ * line.
  *
- * One difference is on purpose: binutils adds " (discriminator N)" to some lines, which is nothing
- * that a reader of file and line can use; it is left out.
+ * One difference is on purpose: binutils adds " (discriminator N)" to some lines, which is
+ * nothing that a reader of file and line can use; it is left out.
  */
 #include <ctype.h>
 #include <elf.h>
@@ -116,8 +117,8 @@ static uint64_t symbolic_address(struct elf *elf, const char *text)
 }
 
 /* As binutils (since 2.38) reads it: what begins with a digit, or with a letter from A to F and
- * has no '+', is a number in base 16, with or without 0x, and ends at the first other character;
- * anything else is a symbol. What is neither is 0. */
+ * has no '+', is a number in base 16, with or without 0x, and ends at the first other
+ * character; anything else is a symbol. What is neither is 0. */
 static uint64_t address_of(const struct question *q, const char *text)
 {
 	text += strspn(text, " \t\v\f\r\n");

@@ -1,8 +1,8 @@
 /*
  * cli/cli: commands and options as tables.
  *
- * A command is thin: options in, one call into the pipeline, a printer. Commands return the exit
- * status. Only this room prints diagnostics.
+ * A command is thin: options in, one call into the pipeline, a printer. Commands return the
+ * exit status. Only this room prints diagnostics.
  */
 #ifndef STACKER_CLI_CLI_H
 #define STACKER_CLI_CLI_H
@@ -79,8 +79,8 @@ int onephase_run(struct arena *arena, const struct options *options);
 int addr2line_run(struct arena *arena, const struct options *options);
 int cache_run(struct arena *arena, const struct options *options);
 
-/* The cache for a command that makes names; NULL: none, with --verbose the reason is said. To be
- * called before the sandbox is entered: its directory is made where it is missing. */
+/* The cache for a command that makes names; NULL: none, with --verbose the reason is said. To
+ * be called before the sandbox is entered: its directory is made where it is missing. */
 const struct store *cache_for(struct arena *arena, const struct options *options);
 
 /* The command of that name, or NULL. */
@@ -96,8 +96,8 @@ void help_print(const struct command *command);
 
 /* "stacker: TEXT" on stderr; control characters are made harmless. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Names the mapped files that became shorter while they were read: what was made of them may lack
- * something. False: none. */
+/* Names the mapped files that became shorter while they were read: what was made of them may
+ * lack something. False: none. */
 bool complain_about_cut_files(void);
 /* Says the error and returns the exit status that fits its kind. */
 int fail(const struct err *e);

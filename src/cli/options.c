@@ -1,5 +1,6 @@
 /*
- * The options of all commands as one table, and the small machine that reads a command line by it.
+ * The options of all commands as one table, and the small machine that reads a command line by
+ * it.
  */
 #include <errno.h>
 #include <stdio.h>

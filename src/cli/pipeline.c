@@ -141,7 +141,8 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 	};
 }
 
-/* Open to the end: the sandbox is not let near other processes, so its name leads nowhere there. */
+/* Open to the end: the sandbox is not let near other processes, so its name leads nowhere
+ * there. */
 static void root_keep(const struct options *options, struct modules *modules,
 		      const struct snapshot *snapshot, int root)
 {

@@ -1,6 +1,6 @@
 /*
- * cli/pipeline: the stages put together. Commands differ only in where the snapshot comes from and
- * which half of the pipeline they run.
+ * cli/pipeline: the stages put together. Commands differ only in where the snapshot comes from
+ * and which half of the pipeline they run.
  */
 #ifndef STACKER_CLI_PIPELINE_H
 #define STACKER_CLI_PIPELINE_H
@@ -17,15 +17,15 @@
 struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options,
 					 const struct modules *modules);
 
-/* Live process -> snapshot with unwound stacks, and its modules. The pid comes from --pid or the
- * only argument. Once the process is let go, nothing is possible any more but to read files and to
- * write `out` (pipeline_restrict). The caller closes nothing. */
+/* Live process -> snapshot with unwound stacks, and its modules. The pid comes from --pid or
+ * the only argument. Once the process is let go, nothing is possible any more but to read files
+ * and to write `out` (pipeline_restrict). The caller closes nothing. */
 bool pipeline_capture(struct arena *arena, const struct options *options,
 		      const struct output *out, struct snapshot *snapshot,
 		      struct modules *modules, struct err *e);
 
-/* Stacks -> names. Every distinct address is looked up once. Who looked them up is returned, for
- * symbolizer_save. */
+/* Stacks -> names. Every distinct address is looked up once. Who looked them up is returned,
+ * for symbolizer_save. */
 struct symbolizer *pipeline_report(struct arena *arena, const struct options *options,
 				   const struct snapshot *snapshot, struct modules *modules,
 				   struct report *report);
@@ -44,9 +44,9 @@ struct report_options report_options_of(const struct options *options);
 bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
 		     struct err *e);
 
-/* From here on nothing but reading files, writing this output and the cache (cli/sandbox), which may also end
- * us when it is a pipe that was closed: to be called when no
- * process is needed any more, and before hostile files are read. */
+/* From here on nothing but reading files, writing this output and the cache (cli/sandbox),
+ * which may also end us when it is a pipe that was closed: to be called when no process is
+ * needed any more, and before hostile files are read. */
 void pipeline_restrict(const struct output *out, const struct options *options);
 
 /* Prints the report in the wanted format and commits the output. Returns the exit status. */

@@ -1,5 +1,6 @@
 /*
- * stacker symbolize: a capture file, perhaps of another machine and architecture, becomes a report.
+ * stacker symbolize: a capture file, perhaps of another machine and architecture, becomes a
+ * report.
  */
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +9,8 @@
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
 
-/* A pipe may never end. Captures of 10,000 threads with all their stacks have some hundred megabytes. */
+/* A pipe may never end. Captures of 10,000 threads with all their stacks have some hundred
+ * megabytes. */
 #define PIPED_MAX ((size_t)1 << 30)
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
@@ -32,7 +34,8 @@ static void unwind_again(struct arena *arena, const struct options *options,
 	}
 }
 
-/* "-" is standard input, a pipe from another machine perhaps. *name becomes what messages call it. */
+/* "-" is standard input, a pipe from another machine perhaps. *name becomes what messages call
+ * it. */
 static bool capture_text(struct arena *arena, const char **name, struct bytes *text,
 			 struct err *e)
 {

@@ -1,12 +1,13 @@
 /*
  * All three formats say how large their contents become, or can be made to expand without end;
- * neither is believed. A stated size is checked against the two limits before memory is taken, and
- * the data must then give exactly that many bytes, from exactly the bytes that are there
+ * neither is believed. A stated size is checked against the two limits before memory is taken,
+ * and the data must then give exactly that many bytes, from exactly the bytes that are there
  * (elf/stream): less, more, or something behind the end is damage, and damaged debugging
  * information is worse than none.
  *
  * One bad section must not end the run: memory for contents is asked for, not demanded, it is
- * given back when the data was bad, and all contents that are there at one time have an allowance.
+ * given back when the data was bad, and all contents that are there at one time have an
+ * allowance.
  */
 #include "elf/compress.h"
 

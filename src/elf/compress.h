@@ -5,8 +5,8 @@
  * bytes big-endian size, zlib stream), and the xz stream of .gnu_debugdata. The stated size is
  * hostile input: it must be at most DECOMPRESS_RATIO_MAX times the input and at most
  * DECOMPRESS_SIZE_MAX, and fit what the run may still hold; a section that does not is refused
- * (ERR_LIMIT) as a damaged one is. Output memory comes from the arena and, when the data turns out
- * bad, goes back to it. Not for two threads at once.
+ * (ERR_LIMIT) as a damaged one is. Output memory comes from the arena and, when the data turns
+ * out bad, goes back to it. Not for two threads at once.
  */
 #ifndef STACKER_ELF_COMPRESS_H
 #define STACKER_ELF_COMPRESS_H
@@ -19,12 +19,12 @@
 #define DECOMPRESS_RATIO_MAX 1100
 #define DECOMPRESS_SIZE_MAX (UINT64_C(16) << 30)
 
-/* How much more may be decompressed from now on, all contents together. Until it is called: half
- * of the memory that is available when the first contents are read. */
+/* How much more may be decompressed from now on, all contents together. Until it is called:
+ * half of the memory that is available when the first contents are read. */
 void decompress_allow(uint64_t bytes);
 
-/* How many bytes of it are in use; and that so many are not any more, because the arena they were
- * taken from was freed. */
+/* How many bytes of it are in use; and that so many are not any more, because the arena they
+ * were taken from was freed. */
 uint64_t decompress_in_use(void);
 void decompress_freed(uint64_t bytes);
 

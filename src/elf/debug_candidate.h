@@ -1,8 +1,9 @@
 /*
- * elf/debug_candidate: whether a file that is where a debug file may be is the one that is wanted.
+ * elf/debug_candidate: whether a file that is where a debug file may be is the one that is
+ * wanted.
  *
- * Apart from the search (elf/debugfile): what is looked for where, and whether it is that, are two
- * questions, and nothing that fails the second may be given out.
+ * Apart from the search (elf/debugfile): what is looked for where, and whether it is that, are
+ * two questions, and nothing that fails the second may be given out.
  */
 #ifndef STACKER_ELF_DEBUG_CANDIDATE_H
 #define STACKER_ELF_DEBUG_CANDIDATE_H
@@ -19,8 +20,8 @@ struct debug_want {
 	uint64_t dwo_id;
 };
 
-/* Opens the file at `path` if it is what is wanted; else NULL, and it is remembered in `refused`. A
- * file that is not there is no news. */
+/* Opens the file at `path` if it is what is wanted; else NULL, and it is remembered in
+ * `refused`. A file that is not there is no news. */
 struct elf *debug_candidate(struct debugfiles *files, const char *path,
 			    const struct debug_want *want);
 

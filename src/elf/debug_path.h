@@ -1,8 +1,9 @@
 /*
- * elf/debug_path: the names of places where debug files may be, and opening them inside SYSROOT.
+ * elf/debug_path: the names of places where debug files may be, and opening them inside
+ * SYSROOT.
  *
- * Apart from the search (elf/debugfile), so that nothing else opens a path: one that begins with
- * SYSROOT is resolved inside it, whatever links are in it.
+ * Apart from the search (elf/debugfile), so that nothing else opens a path: one that begins
+ * with SYSROOT is resolved inside it, whatever links are in it.
  */
 #ifndef STACKER_ELF_DEBUG_PATH_H
 #define STACKER_ELF_DEBUG_PATH_H
@@ -23,7 +24,8 @@ const char *debug_path_below(const struct debugfiles *files, const char *path);
 /* NULL without SYSROOT, or for a relative path. */
 const char *debug_path_under_sysroot(struct debugfiles *files, const char *path);
 
-/* DIR of elf/debugfile.h, by number; NULL behind the last one. The first are those the user gave. */
+/* DIR of elf/debugfile.h, by number; NULL behind the last one. The first are those the user
+ * gave. */
 const char *debug_directory(struct debugfiles *files, size_t i);
 size_t debug_directories_given(const struct debugfiles *files);
 

@@ -44,25 +44,25 @@ struct debugfiles {
 	const char *not_fetched; /* why, of the first one; or NULL */
 };
 
-/* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running, for
- * SYSROOT and DIR; elf->name is where it was read. */
+/* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running,
+ * for SYSROOT and DIR; elf->name is where it was read. */
 struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char *path);
 
-/* The dwz file of `from` (a module or its debug file): `name` is absolute or relative to the real
- * directory of `from`. NULL: none. */
+/* The dwz file of `from` (a module or its debug file): `name` is absolute or relative to the
+ * real directory of `from`. NULL: none. */
 struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf *from,
 				     const char *name, struct bytes build_id);
 
-/* A .dwo by the skeleton's DW_AT_dwo_name and DW_AT_comp_dir (or NULL): as named, beside `elf`, and
- * in every --debug-dir. */
+/* A .dwo by the skeleton's DW_AT_dwo_name and DW_AT_comp_dir (or NULL): as named, beside `elf`,
+ * and in every --debug-dir. */
 struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf,
 			       const char *name, const char *directory, uint64_t id);
 
 /* FILE.dwp beside `elf` (for X.debug also X.dwp), or in a --debug-dir. */
 struct elf *debugfile_find_dwp(struct debugfiles *files, const struct elf *elf);
 
-/* The little ELF file with further function symbols in .gnu_debugdata (Fedora's minidebuginfo), or
- * NULL; `e` tells damage from absence (ERR_NONE). */
+/* The little ELF file with further function symbols in .gnu_debugdata (Fedora's minidebuginfo),
+ * or NULL; `e` tells damage from absence (ERR_NONE). */
 struct elf *debugfile_embedded(struct elf *elf, struct err *e);
 
 #endif

@@ -4,12 +4,13 @@
 
 #include "elf/compress.h"
 
-/* e_phnum and e_shnum are 16 bits; their escapes (PN_XNUM, e_shnum 0) go to section 0. Real files
- * stay far below: Firefox has 40 sections, -ffunction-sections objects some hundred thousand. */
+/* e_phnum and e_shnum are 16 bits; their escapes (PN_XNUM, e_shnum 0) go to section 0. Real
+ * files stay far below: Firefox has 40 sections, -ffunction-sections objects some hundred
+ * thousand. */
 #define SECTIONS_MAX ((uint64_t)4 << 20)
 
-/* The kernel refuses programs with more than 64 KiB of program headers. Segments are searched one
- * by one for every address. */
+/* The kernel refuses programs with more than 64 KiB of program headers. Segments are searched
+ * one by one for every address. */
 #define SEGMENTS_MAX (((uint64_t)64 << 10) / sizeof(Elf64_Phdr))
 
 static struct elf_segment segment_read(struct reader *r)

@@ -1,9 +1,9 @@
 /*
  * elf/elf: one ELF64 little-endian file in memory: headers, segments, sections, notes.
  *
- * Format: System V ABI (gABI) chapters 4 and 5; GNU build-id notes; SHF_COMPRESSED sections (gABI),
- * and the older .zdebug_ form of binutils. `struct bytes data` may be a file or a memory image
- * such as the vDSO; nothing is copied but decompressed sections.
+ * Format: System V ABI (gABI) chapters 4 and 5; GNU build-id notes; SHF_COMPRESSED sections
+ * (gABI), and the older .zdebug_ form of binutils. `struct bytes data` may be a file or a
+ * memory image such as the vDSO; nothing is copied but decompressed sections.
  *
  * Address spaces: `ea` is an address as written in the file, `off` an offset in the file.
  */
@@ -47,8 +47,8 @@ struct elf {
 		      * come again when they are read. Set by who mapped it, after elf_open. */
 };
 
-/* Reads the headers. `data` and `name` must outlive `elf`. Section headers that are damaged or cut
- * off leave section_count 0 (a stripped or truncated file is still good for its segments);
+/* Reads the headers. `data` and `name` must outlive `elf`. Section headers that are damaged or
+ * cut off leave section_count 0 (a stripped or truncated file is still good for its segments);
  * damaged program headers are an error. ERR_FORMAT "NAME: not an ELF file", ERR_UNSUPPORTED for
  * 32-bit and big-endian files. */
 bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
@@ -80,8 +80,8 @@ const struct elf_segment *elf_segment_of(const struct elf *elf, uint32_t type);
 /* File bytes from `ea` to the end of its PT_LOAD's file part; empty when there are none. */
 struct bytes elf_bytes_at(const struct elf *elf, uint64_t ea);
 
-/* The first note with this owner name ("GNU") and type in PT_NOTE contents `notes` whose entries
- * are aligned to `align` (4 or 8); false when there is none. */
+/* The first note with this owner name ("GNU") and type in PT_NOTE contents `notes` whose
+ * entries are aligned to `align` (4 or 8); false when there is none. */
 bool elf_note_find(struct bytes notes, uint64_t align, const char *owner, uint32_t type,
 		   struct bytes *desc);
 

@@ -61,8 +61,8 @@ void report_print_threads(FILE *out, const struct report *report,
 #define REPORT_FORMAT "stacker-report"
 #define REPORT_VERSION 1
 
-/* The JSON report (docs/capture-format.md, "The report"). False only when the JSON library fails;
- * write errors are the stream's. */
+/* The JSON report (docs/capture-format.md, "The report"). False only when the JSON library
+ * fails; write errors are the stream's. */
 bool report_print_json(FILE *out, const struct report *report,
 		       const struct report_options *options, struct err *e);
 

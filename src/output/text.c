@@ -2,8 +2,8 @@
  * output/text: the report for people. Its lines are a documented form that scripts rely on
  * (README, "Output"): new facts get lines of their own.
  *
- * Every string of the target goes through sink_foreign: names of threads, files and functions may
- * hold control characters.
+ * Every string of the target goes through sink_foreign: names of threads, files and functions
+ * may hold control characters.
  */
 #include "base/text.h"
 #include "base/sink.h"

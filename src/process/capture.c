@@ -1,5 +1,6 @@
 /*
- * The capture: prepare, take the pictures of the threads, then turn what was read into a snapshot.
+ * The capture: prepare, take the pictures of the threads, then turn what was read into a
+ * snapshot.
  */
 #include "process/process.h"
 
@@ -206,8 +207,8 @@ static bool has_same_code(const struct map *a, size_t a_count, const struct map 
 	}
 }
 
-/* The maps as they are now: they know code that was loaded between the first reading and the hold
- * (dlopen, or a program that is just starting). */
+/* The maps as they are now: they know code that was loaded between the first reading and the
+ * hold (dlopen, or a program that is just starting). */
 static struct map *maps_again(struct job *job, size_t *count)
 {
 	struct bytes text;
@@ -274,9 +275,9 @@ static bool has_ended(uint32_t pid)
 	return ended;
 }
 
-/* An exec that the hold could not see shows in the auxiliary vector. Asked of the process anew: an
- * exec from another thread takes that thread's id away. A process that has ended has no vector,
- * and one that is in the middle of an exec may show none. */
+/* An exec that the hold could not see shows in the auxiliary vector. Asked of the process anew:
+ * an exec from another thread takes that thread's id away. A process that has ended has no
+ * vector, and one that is in the middle of an exec may show none. */
 static bool image_changed(const struct job *job, const struct image_identity *before)
 {
 	struct image_identity now = {.size = 0};

@@ -172,8 +172,8 @@ static void roll_all(struct hold *hold, bool follow_new)
 	}
 }
 
-/* The calling thread only (Linux schedules threads): while woken threads of the target compete for
- * the CPUs, normal priority made the stop of 100 busy threads last 50 times longer. */
+/* The calling thread only (Linux schedules threads): while woken threads of the target compete
+ * for the CPUs, normal priority made the stop of 100 busy threads last 50 times longer. */
 static void priority_raise(struct hold *hold)
 {
 	struct sched_param param = {.sched_priority = 1};
@@ -234,7 +234,8 @@ static void signals_block(sigset_t *before)
 
 	sigfillset(&set);
 	pthread_sigmask(SIG_SETMASK, &set, before);
-	/* Stops need not signal: waitpid is woken all the same. Ignored, children would be reaped. */
+	/* Stops need not signal: waitpid is woken all the same. Ignored, children would be
+	 * reaped. */
 	sigaction(SIGCHLD, &plain, NULL);
 }
 
@@ -251,7 +252,8 @@ static int pending_end(const struct hold *hold)
 }
 
 /* Reaps a thread that has exited. Looked at first (WNOWAIT): a wait by a thread of the tracer's
- * process takes the stops of tracees too, whatever it asks for, and those are the tracing thread's. */
+ * process takes the stops of tracees too, whatever it asks for, and those are the tracing
+ * thread's. */
 static void reap_if_exited(pid_t tid)
 {
 	siginfo_t seen = {0};
@@ -264,10 +266,11 @@ static void reap_if_exited(pid_t tid)
 }
 
 /*
- * A thread that calls exec holds the lock that PTRACE_SEIZE needs and waits until all others are
- * gone, also those that we have seized already: zombies that only their tracer can reap. The tracing
- * thread cannot, while it waits for the lock; any thread of its process can. So we look when one
- * seizure takes long. An id that is reaped here gives ECHILD there and is taken as gone.
+ * A thread that calls exec holds the lock that PTRACE_SEIZE needs and waits until all others
+ * are gone, also those that we have seized already: zombies that only their tracer can reap.
+ * The tracing thread cannot, while it waits for the lock; any thread of its process can. So we
+ * look when one seizure takes long. An id that is reaped here gives ECHILD there and is taken
+ * as gone.
  */
 static void tracer_join(struct hold *hold, pthread_t tracer)
 {

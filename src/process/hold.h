@@ -42,8 +42,8 @@ struct hold {
 };
 
 /* Seizes, interrupts, collects, reads registers and stacks, releases. Runs to its end in every
- * case; what happened is in the hold. `follow_new`: threads that appear are held too. False with
- * ERR_SYSTEM only when the tracing thread cannot be started. */
+ * case; what happened is in the hold. `follow_new`: threads that appear are held too. False
+ * with ERR_SYSTEM only when the tracing thread cannot be started. */
 bool hold_run(struct hold *hold, bool follow_new, struct err *e);
 
 #endif

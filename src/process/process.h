@@ -1,10 +1,10 @@
 /*
  * process/process: a live process becomes a snapshot.
  *
- * The only room that knows a live process. Everything that can be done before the target is held
- * is done before: threads listed, maps parsed, mapped files opened, buffers made ready. While it
- * is held: registers, one batched copy of the used stacks, release. Then the rest. Where BPF can be
- * had only threads that run are held.
+ * The only room that knows a live process. Everything that can be done before the target is
+ * held is done before: threads listed, maps parsed, mapped files opened, buffers made ready.
+ * While it is held: registers, one batched copy of the used stacks, release. Then the rest.
+ * Where BPF can be had only threads that run are held.
  */
 #ifndef STACKER_PROCESS_PROCESS_H
 #define STACKER_PROCESS_PROCESS_H
@@ -47,9 +47,9 @@ struct captured {
 /* What was missing when this program was built for the capture by BPF; NULL: nothing. */
 const char *process_bpf_missing(void);
 
-/* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION, ERR_BUSY
- * (already traced), ERR_UNSUPPORTED (kernel thread, zombie, 32-bit), ERR_INTERRUPTED. The target is
- * never left held, whatever happens. */
+/* Captures the process. Errors (one line with the cure): ERR_NOT_FOUND, ERR_PERMISSION,
+ * ERR_BUSY (already traced), ERR_UNSUPPORTED (kernel thread, zombie, 32-bit), ERR_INTERRUPTED.
+ * The target is never left held, whatever happens. */
 bool process_capture(struct captured *out, struct arena *arena,
 		     const struct capture_request *request, struct err *e);
 

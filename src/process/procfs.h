@@ -13,8 +13,8 @@
 
 struct process {
 	uint32_t pid;
-	/* A thread that still has the memory: pid, or another one when the main thread has ended
-	 * while others live (a zombie has neither maps nor memory). */
+	/* A thread that still has the memory: pid, or another one when the main thread has
+	 * ended while others live (a zombie has neither maps nor memory). */
 	uint32_t living;
 	int dir;    /* /proc/LIVING */
 	int root;   /* /proc/LIVING/root, for paths as the process sees them */
@@ -36,7 +36,8 @@ struct process_status {
 bool process_open(struct process *process, uint32_t pid, struct err *e);
 void process_close(struct process *process);
 
-/* A descriptor of its root directory when its files are not ours (a container, chroot), else -1. */
+/* A descriptor of its root directory when its files are not ours (a container, chroot), else
+ * -1. */
 int process_foreign_root(const struct process *process);
 
 bool process_status(const struct process *process, struct process_status *out, struct err *e);
@@ -52,8 +53,8 @@ bool task_stat(const struct process *process, uint32_t tid, struct task_stat *ou
 /* Gone, or a zombie: it runs no more. */
 bool task_has_ended(const struct process *process, uint32_t tid);
 
-/* A thread's line in syscall: the number of the system call it is blocked in (negative: it is blocked
- * elsewhere) and its user stack pointer and pc. False when it runs, or is gone. */
+/* A thread's line in syscall: the number of the system call it is blocked in (negative: it is
+ * blocked elsewhere) and its user stack pointer and pc. False when it runs, or is gone. */
 struct task_call {
 	int64_t number;
 	uint64_t sp, pc;
@@ -64,12 +65,12 @@ bool task_call(const struct process *process, uint32_t tid, struct task_call *ou
  * Returns how many there are. */
 size_t task_list(const struct process *process, uint32_t *tids, size_t max);
 
-/* "Threads:" of status: how many threads there are now; 0 when it cannot be read. Cheap: does not
- * walk the threads, so it may be asked while they are held. */
+/* "Threads:" of status: how many threads there are now; 0 when it cannot be read. Cheap: does
+ * not walk the threads, so it may be asked while they are held. */
 uint32_t task_count(const struct process *process);
 
-/* What tells one program image of a process from the next: its auxiliary vector, whose addresses
- * (stack, vDSO, entry) an exec draws anew. */
+/* What tells one program image of a process from the next: its auxiliary vector, whose
+ * addresses (stack, vDSO, entry) an exec draws anew. */
 struct image_identity {
 	uint8_t auxv[512];
 	size_t size; /* 0: not readable */
@@ -77,8 +78,8 @@ struct image_identity {
 struct image_identity image_identity(const struct process *process);
 bool image_is_same(const struct image_identity *a, const struct image_identity *b);
 
-/* A text of /proc/PID/NAME or /proc/PID/task/TID/NAME (tid 0: the process), final newline removed;
- * NULL when it cannot be read or is empty. */
+/* A text of /proc/PID/NAME or /proc/PID/task/TID/NAME (tid 0: the process), final newline
+ * removed; NULL when it cannot be read or is empty. */
 const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,
 			 const char *name);
 /* The target of a link such as "exe"; NULL when it cannot be read. */

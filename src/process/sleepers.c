@@ -37,8 +37,9 @@ static bool runners_hold(const struct sleepers *sleepers, struct sightings *sigh
 	       (!sleepers->hold->end_ns || look(sleepers, sightings, e));
 }
 
-/* Not seen does not mean gone: before Linux 6.7 a look may end early, when the thread exits at which
- * the kernel's last portion ended. The hold finds out about each; here they are looked up. */
+/* Not seen does not mean gone: before Linux 6.7 a look may end early, when the thread exits at
+ * which the kernel's last portion ended. The hold finds out about each; here they are looked
+ * up. */
 static void gone_find(const struct sleepers *sleepers, struct thread_table *table)
 {
 	for (size_t i = 0; i < table->count; i++) {

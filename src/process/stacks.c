@@ -34,7 +34,8 @@
 #define GO_HEAP UINT64_C(0xc000000000)
 #define GO_HEAP_MAX (UINT64_C(1) << 40)
 
-/* Frame pointers are kept everywhere in Go; elsewhere they may be any register, and lead anywhere. */
+/* Frame pointers are kept everywhere in Go; elsewhere they may be any register, and lead
+ * anywhere. */
 static int chain_slot(const struct snapshot *snapshot)
 {
 	const struct arch *arch = snapshot->arch;
@@ -126,8 +127,8 @@ void stacks_release(struct stacks *stacks)
 	stacks->buffer = NULL;
 }
 
-/* The main stack grows downwards into addresses that were not yet mapped when maps was read: the
- * next mapping above is then the one. */
+/* The main stack grows downwards into addresses that were not yet mapped when maps was read:
+ * the next mapping above is then the one. */
 static uint64_t end_of_growing_stack(const struct snapshot *snapshot, uint64_t sp)
 {
 	size_t low = 0, high = snapshot->map_count;
@@ -167,8 +168,8 @@ static uint64_t stack_end(const struct snapshot *snapshot, uint64_t sp, uint64_t
 	return map->end;
 }
 
-/* Whether this stretch is there already: alternate stacks may lead back to a stack that was copied
- * for the same thread. */
+/* Whether this stretch is there already: alternate stacks may lead back to a stack that was
+ * copied for the same thread. */
 static bool is_planned(const struct stacks *stacks, uint32_t thread, uint64_t va)
 {
 	for (size_t i = stacks->count;
@@ -226,8 +227,8 @@ static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint
 		stacks->unplanned[thread] += end - begin;
 }
 
-/* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the call
- * ends at the first page that is not there, and the rest is asked again after it. */
+/* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the
+ * call ends at the first page that is not there, and the rest is asked again after it. */
 static void copies_read(struct stacks *stacks, size_t from, size_t to)
 {
 	struct iovec *local = stacks->here, *remote = stacks->there;
@@ -293,9 +294,9 @@ static bool is_writable(const struct snapshot *snapshot, uint64_t va)
 	return map && MAP_WRITABLE(map);
 }
 
-/* Is there a signal frame at `off` (where SP is at the trampoline)? It is known by its uc_stack,
- * {ss_sp, ss_flags, ss_size}, where the kernel noted the alternate stack itself: that must be
- * writable memory (perhaps of two mappings, .data and .bss) and hold the frame. */
+/* Is there a signal frame at `off` (where SP is at the trampoline)? It is known by its
+ * uc_stack, {ss_sp, ss_flags, ss_size}, where the kernel noted the alternate stack itself: that
+ * must be writable memory (perhaps of two mappings, .data and .bss) and hold the frame. */
 static bool is_signal_frame(const struct stacks *stacks, const struct stack_copy *copy,
 			    uint64_t off)
 {
@@ -310,8 +311,8 @@ static bool is_signal_frame(const struct stacks *stacks, const struct stack_copy
 }
 
 /* The stack pointer that a signal frame in this copy interrupted, when its handler runs on an
- * alternate stack; 0 when there is none. Handlers that interrupt handlers on the same stack lead
- * nowhere new. Frames are aligned to 16 on both architectures. */
+ * alternate stack; 0 when there is none. Handlers that interrupt handlers on the same stack
+ * lead nowhere new. Frames are aligned to 16 on both architectures. */
 static uint64_t interrupted_sp(const struct stacks *stacks, const struct stack_copy *copy)
 {
 	const struct arch *arch = stacks->snapshot->arch;
@@ -364,8 +365,8 @@ static void alternates_copy(struct stacks *stacks, const struct stack_owner *own
 	}
 }
 
-/* Where the thread's chain of frame records leaves this copy for writable memory elsewhere; 0 where it
- * does not. */
+/* Where the thread's chain of frame records leaves this copy for writable memory elsewhere; 0
+ * where it does not. */
 static uint64_t chained_record(const struct stacks *stacks, const struct stack_copy *copy,
 			       const struct registers *registers)
 {
@@ -381,8 +382,8 @@ static uint64_t chained_record(const struct stacks *stacks, const struct stack_c
 	return 0;
 }
 
-/* The same where C code, called by the runtime, has put something else into the frame pointer: the
- * first words that look like a frame record which leads to Go's heap elsewhere. */
+/* The same where C code, called by the runtime, has put something else into the frame pointer:
+ * the first words that look like a frame record which leads to Go's heap elsewhere. */
 static uint64_t record_to_heap(const struct stacks *stacks, const struct stack_copy *copy)
 {
 	uint64_t end = copy->got < HANDLER_PART ? copy->got : HANDLER_PART;

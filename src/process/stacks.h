@@ -2,9 +2,9 @@
  * process/stacks: which memory of which thread is copied while it is held, and the copying.
  *
  * The used part of a stack is [SP - red zone, end of the stack), where the stack ends at its
- * mapping's end, or at the thread control block that glibc and musl put on top of a thread's stack.
- * The runtime of Go works on a stack of the thread for a goroutine that waits on its own: the frame
- * pointers lead there, and what they lead to is copied too.
+ * mapping's end, or at the thread control block that glibc and musl put on top of a thread's
+ * stack. The runtime of Go works on a stack of the thread for a goroutine that waits on its
+ * own: the frame pointers lead there, and what they lead to is copied too.
  *
  * Everything here runs while the target is held: no allocation, no file, no output. Buffers are
  * reserved by stacks_reserve and made ready by stacks_ready.
@@ -48,22 +48,21 @@ struct stacks {
 	bool refused; /* the kernel does not permit to read this memory */
 };
 
-/* Before the stop: room for so many threads at most. False with ERR_SYSTEM when the memory cannot be
- * reserved. */
+/* Before the stop: room for so many threads at most. False with ERR_SYSTEM when the memory
+ * cannot be reserved. */
 bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct snapshot *snapshot,
 		    const struct capture_request *request, size_t threads, struct err *e);
 
 /* Before the stop: makes memory ready for so many. */
 void stacks_ready(struct stacks *stacks, size_t threads);
 
-/* While held: plans and copies the stacks of the threads [from, to), and after them the stacks that
- * signal frames on alternate stacks lead to. May be called again for
- * other threads. */
+/* While held: plans and copies the stacks of the threads [from, to), and after them the stacks
+ * that signal frames on alternate stacks lead to. May be called again for other threads. */
 void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t from,
 		 size_t to);
 
-/* Forgets what was copied of the threads that have registers in `owners`: they are copied anew, or
- * have no picture after all. */
+/* Forgets what was copied of the threads that have registers in `owners`: they are copied anew,
+ * or have no picture after all. */
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners);
 
 /* Nothing more is copied: gives back what was not used. What was copied stays for good. */

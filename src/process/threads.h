@@ -61,8 +61,8 @@ void thread_table_prepare(struct thread_table *table, struct arena *arena, const
 /* Index of a thread, or `count`. */
 size_t thread_index(const struct thread_table *table, uint32_t tid);
 
-/* True when the thread is new. The table only grows, and ids in it do not change, so that another
- * thread may read it meanwhile. */
+/* True when the thread is new. The table only grows, and ids in it do not change, so that
+ * another thread may read it meanwhile. */
 bool thread_add(struct thread_table *table, uint32_t tid);
 
 #endif

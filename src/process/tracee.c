@@ -59,8 +59,8 @@ void tracee_interrupt(struct held_thread *thread)
 }
 
 /* ptrace(2), "Stopped states": PTRACE_EVENT_STOP is our interrupt or a group-stop (the kernel
- * goes back to it after the release); an event of 0 is a signal on its way, which must be handed
- * on. */
+ * goes back to it after the release); an event of 0 is a signal on its way, which must be
+ * handed on. */
 static void stopped_take(struct hold *hold, struct held_thread *thread, int status)
 {
 	int event = (int)((unsigned)status >> 16);
@@ -169,11 +169,12 @@ static bool is_restartable(const struct arch *arch, const struct registers *regi
 /*
  * Some system calls fail with EINTR when their thread wakes for whatever reason, our interrupt
  * included, and programs that do not expect it break. We see such a thread inside the kernel's
- * signal delivery (x86: arch_do_signal_or_restart), with the result already in RAX and the decision
- * about a restart still to come. Setting the result to ERESTARTNOHAND makes the kernel decide as
- * for other calls: if a signal handler is to run after all, the call returns EINTR to it as ever;
- * if not, it is begun again. Only calls without a time limit: one with a limit would wait for its
- * whole time once more. Not on aarch64, whose do_signal looks at the result before we can set it.
+ * signal delivery (x86: arch_do_signal_or_restart), with the result already in RAX and the
+ * decision about a restart still to come. Setting the result to ERESTARTNOHAND makes the kernel
+ * decide as for other calls: if a signal handler is to run after all, the call returns EINTR to
+ * it as ever; if not, it is begun again. Only calls without a time limit: one with a limit
+ * would wait for its whole time once more. Not on aarch64, whose do_signal looks at the result
+ * before we can set it.
  */
 #define ERESTARTNOHAND 514
 

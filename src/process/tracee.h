@@ -1,8 +1,8 @@
 /*
  * process/tracee: one thread, from attaching to letting go (ptrace(2)).
  *
- * PTRACE_SEIZE and PTRACE_INTERRUPT: no SIGSTOP is ever sent. All of this is for the tracing thread
- * alone. No allocation, no output.
+ * PTRACE_SEIZE and PTRACE_INTERRUPT: no SIGSTOP is ever sent. All of this is for the tracing
+ * thread alone. No allocation, no output.
  */
 #ifndef STACKER_PROCESS_TRACEE_H
 #define STACKER_PROCESS_TRACEE_H
@@ -18,8 +18,8 @@ void tracee_seize(struct hold *hold, struct held_thread *thread);
 /* Asks it to stop, if it was seized. */
 void tracee_interrupt(struct held_thread *thread);
 
-/* Looks whether it stopped, or waits until it does or a signal handler has run. True when nothing more
- * is to be waited for: HELD_STOPPED, HELD_GONE, or it was never seized. */
+/* Looks whether it stopped, or waits until it does or a signal handler has run. True when
+ * nothing more is to be waited for: HELD_STOPPED, HELD_GONE, or it was never seized. */
 bool tracee_look(struct hold *hold, struct held_thread *thread);
 bool tracee_wait(struct hold *hold, struct held_thread *thread);
 

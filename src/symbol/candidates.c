@@ -14,8 +14,8 @@ struct collector {
 	const struct elf *elf; /* the one being read, and which table of it */
 	enum candidate_table table;
 	struct bytes strings;
-	/* Local symbols stand behind the STT_FILE symbol of their source file. The global ones come
-	 * after all of these, so theirs is known only if there is but one. */
+	/* Local symbols stand behind the STT_FILE symbol of their source file. The global ones
+	 * come after all of these, so theirs is known only if there is but one. */
 	uint32_t file_off;
 	bool symbol_seen, file_behind_symbol;
 };
@@ -134,10 +134,10 @@ static struct walks walks_begin(const struct symtab_sources *sources)
 
 /* ---- Which of them are needed ---- */
 
-/* For some addresses only few symbols matter, and these can be told in one pass without any order:
- * the sized ones that cover an address, and those that begin nearest before it. The latter also are
- * what ends all that have no size and begin still earlier. What begins where one of these does is
- * needed too, for it may have the better name. */
+/* For some addresses only few symbols matter, and these can be told in one pass without any
+ * order: the sized ones that cover an address, and those that begin nearest before it. The
+ * latter also are what ends all that have no size and begin still earlier. What begins where
+ * one of these does is needed too, for it may have the better name. */
 struct needs {
 	struct arena *arena;
 	const uint64_t *asked; /* ascending; NULL: every address there is */

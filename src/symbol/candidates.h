@@ -1,8 +1,9 @@
 /*
  * symbol/candidates: which symbols of a file's tables may name an address at all.
  *
- * Apart from symtab, for this alone reads ELF's tables, and of millions of symbols takes only those
- * that matter for what will be asked. Which of the candidates wins is symtab's ranking rule.
+ * Apart from symtab, for this alone reads ELF's tables, and of millions of symbols takes only
+ * those that matter for what will be asked. Which of the candidates wins is symtab's ranking
+ * rule.
  */
 #ifndef STACKER_SYMBOL_CANDIDATES_H
 #define STACKER_SYMBOL_CANDIDATES_H
@@ -20,8 +21,8 @@ enum candidate_table {
 
 #define CANDIDATE_NO_FILE UINT32_MAX
 
-/* Names are offsets in their table's strings, and looked at only where they decide something: the
- * strings of a large program have tens of megabytes. */
+/* Names are offsets in their table's strings, and looked at only where they decide something:
+ * the strings of a large program have tens of megabytes. */
 struct candidate {
 	uint64_t ea, end; /* not sized: the end of its section, until it is ranked */
 	uint32_t name_off;

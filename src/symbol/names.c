@@ -6,9 +6,9 @@
 
 #define FIRST_SLOTS 512
 
-/* Where a section is one long text, every byte of it begins a name: copies could take their product.
- * Names of programs have some ten thousand characters at the most, and all that are asked for in one
- * run some ten megabytes. */
+/* Where a section is one long text, every byte of it begins a name: copies could take their
+ * product. Names of programs have some ten thousand characters at the most, and all that are
+ * asked for in one run some ten megabytes. */
 #define TEXT_LONG ((size_t)64 << 10)
 #define KEPT_MAX ((size_t)256 << 20)
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* How far a name is from what a user would call the function: by its leading underscores, and
- * beyond any of these glibc's own aliases. More than so many underscores are all the same: a name
- * may be made of megabytes of them, and this is asked for each comparison of a sort. */
+ * beyond any of these glibc's own aliases. More than so many underscores are all the same: a
+ * name may be made of megabytes of them, and this is asked for each comparison of a sort. */
 #define UNDERSCORES_MAX 8
 static size_t strangeness(const char *name)
 {

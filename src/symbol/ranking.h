@@ -9,8 +9,8 @@
 #include "elf/search_table.h"
 #include "symbol/candidates.h"
 
-/* Sorts by address and, at one address, from worst to best, in memory of `scratch`; what has no size
- * then ends where rule 2 says, of the starts of `functions` too. */
+/* Sorts by address and, at one address, from worst to best, in memory of `scratch`; what has no
+ * size then ends where rule 2 says, of the starts of `functions` too. */
 void candidates_rank(struct candidates *candidates, struct arena *scratch,
 		     const struct search_table *functions);
 

@@ -1,8 +1,8 @@
 /*
- * A module's files (symbol/files) are found at its first question and kept in module->symbols; they are
- * read at the first question that the cache does not answer. A batch of addresses is sorted and made
- * unique, DWARF answers all of it in one go (unit by unit), and what it leaves open the symbol table
- * fills in, address by address.
+ * A module's files (symbol/files) are found at its first question and kept in module->symbols;
+ * they are read at the first question that the cache does not answer. A batch of addresses is
+ * sorted and made unique, DWARF answers all of it in one go (unit by unit), and what it leaves
+ * open the symbol table fills in, address by address.
  */
 #include "symbol/symbol.h"
 
@@ -100,7 +100,8 @@ static bool table_wins_for_binutils(const struct dwarf_frame *frame,
 	       symbol->ea == frame->function_ea && !is_cold_part(symbol->name);
 }
 
-/* "WHICH NAME WINS" in symbol.h, for the real function. `symbol`: NULL where the table has none. */
+/* "WHICH NAME WINS" in symbol.h, for the real function. `symbol`: NULL where the table has
+ * none. */
 static bool table_wins(const struct symbolizer *s, const struct module_symbols *m,
 		       const struct dwarf_frame *frame, const struct symtab_symbol *symbol)
 {
@@ -252,8 +253,8 @@ static uint64_t processor_time_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Answers what the files tell: `unique` in ascending order, from the front of `order` those of the
- * same address that have no answer yet. */
+/* Answers what the files tell: `unique` in ascending order, from the front of `order` those of
+ * the same address that have no answer yet. */
 static void answer_by_files(struct symbolizer *s, struct module_symbols *m,
 			    struct symbol_answer **order, struct dwarf_answer *unique,
 			    size_t count)

@@ -62,24 +62,25 @@ void symbolize(struct symbolizer *symbolizer, struct module *module,
 	       struct symbol_answer *answers, size_t count);
 
 /* No more is asked of this module for the time being: what was read of its files, and above all
- * decompressed, is given back; until then it is held beside the arena. Answers and notes stay as
- * they are. Asked again all the same, it is read again. */
+ * decompressed, is given back; until then it is held beside the arena. Answers and notes stay
+ * as they are. Asked again all the same, it is read again. */
 void symbolizer_done(struct symbolizer *symbolizer, const struct module *module);
 
-/* Keeps the answers given so far for later runs. Nothing is kept about a module whose information
- * was damaged, refused or incomplete, nor of any when a file was cut while it was read. */
+/* Keeps the answers given so far for later runs. Nothing is kept about a module whose
+ * information was damaged, refused or incomplete, nor of any when a file was cut while it was
+ * read. */
 void symbolizer_save(const struct symbolizer *symbolizer);
 
-/* What a user should know about the module's information: "no debug information (build-id ...)",
- * "debug file X refused: other build-id", or NULL. After symbolize. */
+/* What a user should know about the module's information: "no debug information (build-id
+ * ...)", "debug file X refused: other build-id", or NULL. After symbolize. */
 const char *symbolizer_note(struct symbolizer *symbolizer, const struct module *module);
 
-/* Why a debug file, or a companion of it, that was asked for with `fetch` did not come; NULL: none was
- * asked for, or all came. After symbolize. */
+/* Why a debug file, or a companion of it, that was asked for with `fetch` did not come; NULL:
+ * none was asked for, or all came. After symbolize. */
 const char *symbolizer_not_fetched(const struct module *module);
 
-/* The demangled form of a linkage name, or the name itself. C++ (Itanium), Rust legacy and v0, D.
- * Bounded in length and recursion. */
+/* The demangled form of a linkage name, or the name itself. C++ (Itanium), Rust legacy and v0,
+ * D. Bounded in length and recursion. */
 const char *demangle(struct arena *arena, const char *name);
 
 #endif

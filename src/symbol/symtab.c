@@ -1,10 +1,10 @@
 /*
- * How it is made: the candidates (symbol/candidates) are in one array, sorted by address and, at one
- * address, from worst to best (symbol/ranking). A sweep over it turns each of the two classes (sized
- * functions; the rest) into disjoint spans, every span owned by the symbol that wins there. The sweep
- * keeps a stack of the symbols that are open: the last one opened wins until it ends, then the one
- * below takes over, as far as it reaches. So a look-up is one binary search, however symbols nest or
- * overlap.
+ * How it is made: the candidates (symbol/candidates) are in one array, sorted by address and,
+ * at one address, from worst to best (symbol/ranking). A sweep over it turns each of the two
+ * classes (sized functions; the rest) into disjoint spans, every span owned by the symbol that
+ * wins there. The sweep keeps a stack of the symbols that are open: the last one opened wins
+ * until it ends, then the one below takes over, as far as it reaches. So a look-up is one
+ * binary search, however symbols nest or overlap.
  */
 #include "symbol/symtab.h"
 

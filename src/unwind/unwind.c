@@ -1,6 +1,6 @@
 /*
- * The walk: frame by frame, with the guards that make it end. A step's result counts only when the
- * new pc is code and the stack has moved on; see `accept`.
+ * The walk: frame by frame, with the guards that make it end. A step's result counts only when
+ * the new pc is code and the stack has moved on; see `accept`.
  */
 #include "unwind/unwind.h"
 
@@ -10,9 +10,10 @@
 #include "unwind/fallback.h"
 #include "unwind/folding.h"
 
-/* How often a walk may go to another stack, or step without using captured stack. Real ones do so a
- * few times: signal handlers on stacks of their own, coroutines that called each other, leaf functions
- * of aarch64. As all other steps use up what was captured, this makes every walk finite. */
+/* How often a walk may go to another stack, or step without using captured stack. Real ones do
+ * so a few times: signal handlers on stacks of their own, coroutines that called each other,
+ * leaf functions of aarch64. As all other steps use up what was captured, this makes every walk
+ * finite. */
 #define SIDE_STEPS_MAX 256
 
 struct unwinder {
@@ -38,8 +39,8 @@ struct walk {
 
 /* --- Guards --- */
 
-/* A step to a lower place must lead to another stack: back into what was walked already would repeat
- * it. A signal may interrupt anything, also code on a stack below in the same mapping. */
+/* A step to a lower place must lead to another stack: back into what was walked already would
+ * repeat it. A signal may interrupt anything, also code on a stack below in the same mapping. */
 static bool leads_elsewhere(const struct walk *walk, uint64_t from)
 {
 	const struct cursor *to = &walk->cursor;
@@ -63,8 +64,8 @@ static bool is_marked(struct walk *walk)
 	return false;
 }
 
-/* Whether a step used up a word or more of captured stack. One whose return address is in a register
- * may claim any place above: of such steps there could be 2^64. */
+/* Whether a step used up a word or more of captured stack. One whose return address is in a
+ * register may claim any place above: of such steps there could be 2^64. */
 static bool uses_stack(struct walk *walk, uint64_t from)
 {
 	uint64_t to = walk->cursor.at;
@@ -165,8 +166,8 @@ static bool is_cfi_at_fault(enum stop stop)
 	return stop == STOP_BAD_CFI || stop == STOP_NOT_CODE || stop == STOP_NO_PROGRESS;
 }
 
-/* At an exact pc, call frame information may be wrong: compilers leave it out for epilogues. What it
- * leads to shows that. */
+/* At an exact pc, call frame information may be wrong: compilers leave it out for epilogues.
+ * What it leads to shows that. */
 static bool step_exact(struct walk *walk)
 {
 	struct cursor before = walk->cursor;

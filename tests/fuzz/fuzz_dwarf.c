@@ -1,11 +1,12 @@
 /*
- * Fuzzing of debugging information: units, abbreviations, DIEs, ranges, line programs, the index of a
- * package.
+ * Fuzzing of debugging information: units, abbreviations, DIEs, ranges, line programs, the
+ * index of a package.
  *
- * The input is a 16-bit size for each section of names[], of the file and then of its companion, then
- * the contents in the same order. The companion is every .dwo that is asked for, or, with a
- * .debug_cu_index, the package beside the file, and the file of shared parts (dwz). When the whole has
- * an odd size, the file's .debug_info is stored compressed: it is read piece by piece then.
+ * The input is a 16-bit size for each section of names[], of the file and then of its
+ * companion, then the contents in the same order. The companion is every .dwo that is asked
+ * for, or, with a .debug_cu_index, the package beside the file, and the file of shared parts
+ * (dwz). When the whole has an odd size, the file's .debug_info is stored compressed: it is
+ * read piece by piece then.
  */
 #include <stdio.h>
 

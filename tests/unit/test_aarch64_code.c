@@ -1,6 +1,6 @@
 /*
- * aarch64: the frame of a function, told by running its code forward to its return. The code below
- * each case is what gcc, clang and musl's authors wrote.
+ * aarch64: the frame of a function, told by running its code forward to its return. The code
+ * below each case is what gcc, clang and musl's authors wrote.
  */
 #include <setjmp.h>
 #include <stdarg.h>

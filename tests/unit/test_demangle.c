@@ -187,7 +187,8 @@ static void test_bombs(void **state)
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
 
-/* The start of the same D name is harmless and is demangled: the bound does not refuse too much. */
+/* The start of the same D name is harmless and is demangled: the bound does not refuse too
+ * much. */
 static void test_d_back_references(void **state)
 {
 	const char *got = demangle(&arena, "_D1a1fFB2iiB2QeQgZv");

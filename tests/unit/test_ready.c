@@ -1,5 +1,6 @@
 /*
- * process/ready: what is there stays, nothing outside is touched, and afterwards no write faults.
+ * process/ready: what is there stays, nothing outside is touched, and afterwards no write
+ * faults.
  */
 #include <setjmp.h>
 #include <stdarg.h>

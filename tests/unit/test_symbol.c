@@ -1,7 +1,7 @@
 /*
  * symbol/symbol on files without debugging information, with damaged one, and without any file:
- * what is known stays, and what is missing is said. (Files with debugging information are compared
- * with other symbolizers in tests/cli.)
+ * what is known stays, and what is missing is said. (Files with debugging information are
+ * compared with other symbolizers in tests/cli.)
  */
 #include <elf.h>
 #include <setjmp.h>

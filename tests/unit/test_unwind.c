@@ -187,8 +187,9 @@ static void sigcontext(uint64_t *at, uint64_t rbp, uint64_t rsp, uint64_t rip)
 
 #define SIGRETURN "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
 
-/* A handler that was called on the interrupted stack; the trampoline has no CFI, and what lies before
- * it belongs to another function. The interrupted pc is the first instruction of its function. */
+/* A handler that was called on the interrupted stack; the trampoline has no CFI, and what lies
+ * before it belongs to another function. The interrupted pc is the first instruction of its
+ * function. */
 static void test_signal(void **state)
 {
 	struct scene *s = begin_x86_64(CODE_AT(0x10));
@@ -222,8 +223,8 @@ static void test_in_trampoline(void **state)
 	expect(s, "+0x87=registers; +0x140=signal; outermost frame");
 }
 
-/* A handler on a stack of its own, interrupted by another one on the main stack, all with CFI. The
- * walk goes up, down and up again. */
+/* A handler on a stack of its own, interrupted by another one on the main stack, all with CFI.
+ * The walk goes up, down and up again. */
 static void test_nested_signals_on_two_stacks(void **state)
 {
 	struct scene *s = begin_x86_64(CODE_AT(0x10));
@@ -445,8 +446,8 @@ static void test_start_without_cfi(void **state)
 #define MUSL_EXIT "\x89\xc7\x31\xc0\xb0\x3c\x0f\x05"
 #define GLIBC_EXIT "\x48\x89\xc7\xb8\x3c\x00\x00\x00\x0f\x05"
 
-/* A thread's start returns to exit. With CFI that was made by a script, the next word of the stack
- * would be taken for a return address: with musl that is the thread's function. */
+/* A thread's start returns to exit. With CFI that was made by a script, the next word of the
+ * stack would be taken for a return address: with musl that is the thread's function. */
 static void test_thread_start(void **state)
 {
 	static const struct {
@@ -495,8 +496,8 @@ static void test_return_to_zero(void **state)
 	expect(s, "+0x10=registers; outermost frame");
 }
 
-/* The function that ends a coroutine is not called: its address is put on the new stack. What lies
- * above is not a return address. */
+/* The function that ends a coroutine is not called: its address is put on the new stack. What
+ * lies above is not a return address. */
 static void test_entered_by_return(void **state)
 {
 	struct scene *s = begin_x86_64(CODE_AT(0x10));
@@ -575,8 +576,8 @@ static void test_endless_side_steps(void **state)
 	test_free(s);
 }
 
-/* The return address is in a register, so that each step may claim any CFA: beyond the captured stack,
- * or a byte further on it. */
+/* The return address is in a register, so that each step may claim any CFA: beyond the captured
+ * stack, or a byte further on it. */
 static void test_growth_without_stack(void **state)
 {
 	static const struct bytes programs[] = {
@@ -780,8 +781,8 @@ static void test_a_signed(void **state)
 	}
 }
 
-/* A call that does not return, in a function that did not save LR: its caller is lost, and not its
- * own pc again. */
+/* A call that does not return, in a function that did not save LR: its caller is lost, and not
+ * its own pc again. */
 static void test_a_lost_lr(void **state)
 {
 	struct scene *s = begin_aarch64(CODE_AT(0x10));
@@ -806,8 +807,8 @@ static void test_a_frame_pointers(void **state)
 	expect(s, "+0x110=registers; +0x204<fp; +0x304<fp; outermost frame");
 }
 
-/* Into CFI whose CFA is by SP, which records do not give: the saved pair gives it. The callee-saved
- * register is found again. */
+/* Into CFI whose CFA is by SP, which records do not give: the saved pair gives it. The
+ * callee-saved register is found again. */
 static void test_a_cfi_above_frame_pointers(void **state)
 {
 	struct scene *s = begin_aarch64(CODE_AT(0x110));
@@ -896,8 +897,8 @@ static void test_a_wild_calls(void **state)
 	}
 }
 
-/* The trampoline of the kernel's vDSO, whose own CFI (of older kernels) would lose the interrupted
- * leaf. LR is known again after it. */
+/* The trampoline of the kernel's vDSO, whose own CFI (of older kernels) would lose the
+ * interrupted leaf. LR is known again after it. */
 static void test_a_signal(void **state)
 {
 	struct scene *s = begin_aarch64(CODE_AT(0x10));
