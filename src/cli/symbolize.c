@@ -60,13 +60,15 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	struct err e = {0};
 	const char *name = options->input;
 
-	if (!name)
+	if (!name) {
 		err_set(&e, ERR_USAGE, "which capture? --input FILE");
-	else if (options->argument_count)
+		return fail(&e);
+	}
+	if (options->argument_count) {
 		err_set(&e, ERR_USAGE, "what is '%s'? see stacker symbolize --help",
 			options->arguments[0]);
-	if (e.kind != ERR_NONE)
 		return fail(&e);
+	}
 	progress(options, "reading the capture");
 	if (!capture_text(arena, &name, &text, &e) ||
 	    !pipeline_output(&out, arena, options, &e)) {
