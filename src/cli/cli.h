@@ -18,8 +18,8 @@ enum exit_status {
 	EXIT_COMPLETE = 0,
 	EXIT_NOTHING = 1, /* nothing could be done */
 	EXIT_USAGE = 2,
-	EXIT_PARTIAL =
-		3, /* a thread, part of a stack or a module was left out, as the report says */
+	/* A thread, a part of a stack or a module was left out; the report says which. */
+	EXIT_PARTIAL = 3,
 };
 
 #define LIST_MAX 64 /* --debug-dir and --tid may be given this often */
