@@ -3,16 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/inside.h"
 #include "base/mapping.h"
 
 void fd_close_scoped(int *fd)
@@ -91,39 +90,21 @@ int file_open_at(int dir, const char *path, bool nofollow, struct stat *st)
 	return -1;
 }
 
-static int handle_inside(int root, const char *path, bool nofollow)
-{
-	uint64_t flags = O_PATH | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0);
-	struct open_how how = {
-		.flags = flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int handle = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-
-	if (handle >= 0 ||
-	    (errno != ENOSYS && errno != EPERM)) /* EPERM: older containers' filter */
-		return handle;
-	while (*path == '/')
-		path++;
-	return openat(root, path, (int)flags);
-}
-
 int file_open_inside(int root, const char *path, bool nofollow, struct stat *st)
 {
-	SCOPED_FD int handle = handle_inside(root, path, nofollow);
+	SCOPED_FD int handle = inside_open(root, path, nofollow);
 
 	return handle_open(handle, st);
 }
 
 bool file_look_inside(int root, const char *path, struct stat *st)
 {
-	SCOPED_FD int handle = handle_inside(root, path, false);
+	SCOPED_FD int handle = inside_open(root, path, false);
 
 	return handle >= 0 && fstat(handle, st) == 0;
 }
 
-/* By what name the kernel knows an open file; NULL: none that fits. */
-static const char *handle_name(struct arena *arena, int handle)
+const char *file_handle_name(struct arena *arena, int handle)
 {
 	char self[40], name[PATH_MAX];
 	ssize_t len;
@@ -136,9 +117,9 @@ static const char *handle_name(struct arena *arena, int handle)
 
 const char *file_real_inside(struct arena *arena, int root, const char *path)
 {
-	SCOPED_FD int handle = handle_inside(root, path, false);
-	const char *top = handle_name(arena, root);
-	const char *full = handle >= 0 ? handle_name(arena, handle) : NULL;
+	SCOPED_FD int handle = inside_open(root, path, false);
+	const char *top = file_handle_name(arena, root);
+	const char *full = handle >= 0 ? file_handle_name(arena, handle) : NULL;
 	size_t len = top ? strlen(top) : 0;
 
 	if (len == 0 || !full || strncmp(top, full, len) != 0)

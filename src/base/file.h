@@ -33,14 +33,16 @@ void open_files_allow(void);
 int file_open_at(int dir, const char *path, bool nofollow, struct stat *st);
 
 /* As file_open_at, for a path as it is seen from inside another root directory, given as a
- * descriptor: absolute symbolic links and `..` stay inside. (Linux before 5.6 cannot; there the
- * path is taken relative to the directory.) */
+ * descriptor: absolute symbolic links and `..` stay inside (base/inside). */
 int file_open_inside(int root, const char *path, bool nofollow, struct stat *st);
 /* What is at such a path; false with errno. */
 bool file_look_inside(int root, const char *path, struct stat *st);
 
 /* Such a path with all symbolic links resolved, from the root on; NULL when nothing is there. */
 const char *file_real_inside(struct arena *arena, int root, const char *path);
+
+/* By what name the kernel knows an open file; NULL: none that fits. */
+const char *file_handle_name(struct arena *arena, int handle);
 
 /* As file_open_at with an error: ERR_NOT_FOUND, ERR_PERMISSION, ERR_SYSTEM, or ERR_UNSUPPORTED
  * for what is not a regular file. */
