@@ -81,6 +81,11 @@ const char *debug_path_real(struct debugfiles *files, const char *path)
 	return kept;
 }
 
+bool debug_path_is_inside(const struct debugfiles *files, const char *path)
+{
+	return inside_sysroot(files, path) != NULL;
+}
+
 const char *debug_path_below(const struct debugfiles *files, const char *path)
 {
 	const char *inside = inside_sysroot(files, path);

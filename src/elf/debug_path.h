@@ -21,6 +21,7 @@ const char *debug_path_directory(struct debugfiles *files, const char *path);
 const char *debug_path_real(struct debugfiles *files, const char *path);
 /* The name as it is below DIR: of a path under SYSROOT what follows it. */
 const char *debug_path_below(const struct debugfiles *files, const char *path);
+bool debug_path_is_inside(const struct debugfiles *files, const char *path);
 /* NULL without SYSROOT, or for a relative path. */
 const char *debug_path_under_sysroot(struct debugfiles *files, const char *path);
 

@@ -205,16 +205,29 @@ struct elf *debugfile_find(struct debugfiles *files, struct elf *elf, const char
 
 /* ---- Companions ---- */
 
+/* A name that `from` holds, absolute or relative to the directory Stacker runs in. A process
+ * with a root of its own could make that any file of this machine. */
+static struct elf *candidate_named(struct debugfiles *files, const struct elf *from,
+				   const char *path, const struct debug_want *want)
+{
+	const char *under = debug_path_under_sysroot(files, path);
+	struct elf *found = under ? debug_candidate(files, under, want) : NULL;
+
+	if (found || (files->sysroot_is_process && debug_path_is_inside(files, from->name)))
+		return found;
+	return debug_candidate(files, path, want);
+}
+
 struct elf *debugfile_find_alternate(struct debugfiles *files, const struct elf *from,
 				     const char *name, struct bytes build_id)
 {
 	struct debug_want want = {.like = from, .build_id = build_id};
-	const char *under = debug_path_under_sysroot(files, name), *debug;
-	struct elf *found = under ? debug_candidate(files, under, &want) : NULL;
+	struct elf *found;
+	const char *debug;
 
-	if (!found && name[0] == '/')
-		found = debug_candidate(files, name, &want);
-	else if (!found)
+	if (name[0] == '/')
+		found = candidate_named(files, from, name, &want);
+	else
 		found = candidate_in(files, real_directory(files, from), name, &want);
 	for (size_t i = 0; !found && (debug = debug_directory(files, i)); i++)
 		found = candidate_in(files, debug_path_join(files, debug, ".dwz"),
@@ -233,11 +246,8 @@ struct elf *debugfile_find_dwo(struct debugfiles *files, const struct elf *elf,
 	const char *full =
 		name[0] == '/' || !directory ? name : debug_path_join(files, directory, name);
 	const char *beside = real_directory(files, elf);
-	const char *under = debug_path_under_sysroot(files, full);
-	struct elf *found = under ? debug_candidate(files, under, &want) : NULL;
+	struct elf *found = candidate_named(files, elf, full, &want);
 
-	if (!found)
-		found = debug_candidate(files, full, &want);
 	if (!found && name[0] != '/')
 		found = candidate_in(files, beside, name, &want);
 	if (!found)

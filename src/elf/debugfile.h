@@ -21,6 +21,8 @@
 #ifndef STACKER_ELF_DEBUGFILE_H
 #define STACKER_ELF_DEBUGFILE_H
 
+#include <stdbool.h>
+
 #include "elf/elf.h"
 
 /* Longer ones are not build-ids (SHA-1 has 20 bytes, the longest in use 32). */
@@ -34,11 +36,12 @@ struct debug_fetch {
 };
 
 struct debugfiles {
-	struct arena *arena;             /* for names and messages */
-	struct arena *opened;            /* for the files that are found; NULL: `arena` too */
-	const char *const *directories;  /* --debug-dir, NULL-terminated; or NULL */
-	const char *sysroot;             /* or NULL */
-	const int *sysroot_dir;          /* opened already; NULL: by its name */
+	struct arena *arena;            /* for names and messages */
+	struct arena *opened;           /* for the files that are found; NULL: `arena` too */
+	const char *const *directories; /* --debug-dir, NULL-terminated; or NULL */
+	const char *sysroot;            /* or NULL */
+	const int *sysroot_dir;         /* opened already; NULL: by its name */
+	bool sysroot_is_process; /* names in its files (.dwo, dwz) are looked up there only */
 	const struct debug_fetch *fetch; /* or NULL */
 	const char *refused;     /* "debug file X refused: WHY" of the first one, or NULL */
 	const char *not_fetched; /* why, of the first one; or NULL */

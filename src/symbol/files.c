@@ -65,6 +65,7 @@ void symbol_files_find(struct symbol_files *files, struct module *module, struct
 		.directories = options->debug_directories,
 		.sysroot = options->sysroot,
 		.sysroot_dir = options->sysroot_dir,
+		.sysroot_is_process = options->sysroot_is_process,
 		.fetch = options->fetch,
 	};
 	if (!has_dwarf(module->elf))

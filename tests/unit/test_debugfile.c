@@ -1,6 +1,6 @@
 /*
- * elf/debugfile: every place a debug file can be in, what is refused there and said, and that the
- * next place is tried then.
+ * elf/debugfile: every place a debug file can be in, what is refused there and said, and that
+ * the next place is tried then.
  */
 #include <elf.h>
 #include <errno.h>
@@ -271,7 +271,8 @@ static void test_next_place_after_a_refusal(void **state)
 	remove_files();
 }
 
-/* Debian's libraries name the file in .debug/ like themselves: beside them that is themselves. */
+/* Debian's libraries name the file in .debug/ like themselves: beside them that is
+ * themselves. */
 static void test_link_with_its_own_name(void **state)
 {
 	struct debugfiles files = searcher();
@@ -298,8 +299,8 @@ static void test_relative_path_and_symbolic_link(void **state)
 	remove_files();
 }
 
-/* Links lead where they lead inside, by whatever name the sysroot is given: the file is below /store in
- * it, and beside that is its debug file. */
+/* Links lead where they lead inside, by whatever name the sysroot is given: the file is below
+ * /store in it, and beside that is its debug file. */
 static void test_links_inside_the_sysroot(void **state)
 {
 	static const char *const names[] = {"root", "./root", "link", "./link", "root/"};
@@ -448,6 +449,42 @@ static void test_dwo(void **state)
 	}
 }
 
+/* Absolute names in files of a container are never files of this machine; those in our own
+ * files are. */
+static void test_names_of_a_container(void **state)
+{
+	static const struct {
+		bool is_process;
+		const char *binary;
+		bool found;
+	} cases_here[] = {
+		{true, "root/bin/prog", false},
+		{false, "root/bin/prog", true}, /* --sysroot: built on this machine, perhaps */
+		{true, "bin/prog", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases_here); i++) {
+		struct debugfiles files = searcher();
+		struct elf *from;
+		const char *dwo = in_top("host/a.dwo"), *dwz = in_top("host/x.debug");
+
+		files.sysroot_is_process = cases_here[i].is_process;
+		write_file(cases_here[i].binary, module_image(id, no_id));
+		write_file("host/a.dwo", dwo_image(7, false));
+		write_file("host/x.debug", debug_image(other_id));
+		from = open_file(cases_here[i].binary);
+		assert_int_equal(debugfile_find_dwo(&files, from, dwo, NULL, 7) != NULL,
+				 cases_here[i].found);
+		assert_int_equal(debugfile_find_dwo(&files, from, "a.dwo", in_top("host"), 7) !=
+					 NULL,
+				 cases_here[i].found);
+		assert_int_equal(debugfile_find_alternate(&files, from, dwz, other_id) != NULL,
+				 cases_here[i].found);
+		remove_files();
+	}
+}
+
 static void test_dwp(void **state)
 {
 	static const struct {
@@ -504,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_long_build_ids),
 		cmocka_unit_test(test_alternate),
 		cmocka_unit_test(test_dwo),
+		cmocka_unit_test(test_names_of_a_container),
 		cmocka_unit_test(test_dwp),
 		cmocka_unit_test(test_embedded_is_damaged),
 	};
