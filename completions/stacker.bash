@@ -60,7 +60,7 @@ _stacker() {
 
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_stacker_options "$program" "$command")" -- "$word")
-		[ -n "$command" ] || mapfile -t COMPREPLY < <(compgen -W '--help --version' -- "$word")
+		[ -n "$command" ] || mapfile -t COMPREPLY < <(compgen -W '--help --version --verbose' -- "$word")
 	elif [ -z "$command" ]; then
 		mapfile -t COMPREPLY < <(compgen -W \
 			"capture symbolize onephase addr2line cache $(_stacker_processes)" -- "$word")

@@ -17,6 +17,7 @@ complete -c stacker -n $none -a cache -d "Tell where answers of earlier runs are
 complete -c stacker -n $none -a "(__fish_complete_pids)"
 complete -c stacker -s h -l help -d "Show the help"
 complete -c stacker -s V -l version -d "Show the version and what is built in"
+complete -c stacker -n $none -s v -l verbose -d "With --version: what the sandbox enforces"
 
 complete -c stacker -n $live -s p -l pid -x -a "(__fish_complete_pids)" -d "The process"
 complete -c stacker -n $live -s t -l tid -x -d "Only this thread"

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mapping.h"
 #include "cli/cli.h"
+#include "cli/confine.h"
 #include "cli/fetch.h"
 #include "process/process.h"
 
@@ -19,7 +20,7 @@ static int usage_error(const struct command *command, const struct err *e)
 	return EXIT_USAGE;
 }
 
-static int version_print(void)
+static int version_print(bool verbose)
 {
 	const char *missing = process_bpf_missing();
 
@@ -29,6 +30,8 @@ static int version_print(void)
 	else
 		puts("capture: bpf, ptrace");
 	puts("License: MIT");
+	if (verbose)
+		confine_print();
 	return EXIT_COMPLETE;
 }
 
@@ -65,7 +68,7 @@ static int run(struct arena *arena, int argc, char **argv)
 	if (!options_parse(&options, arena, command, argc, argv, &e))
 		return usage_error(command, &e);
 	if (options.version)
-		return version_print();
+		return version_print(options.verbose);
 	if (options.help) {
 		help_print(command);
 		return EXIT_COMPLETE;

@@ -18,9 +18,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/store.h"
 #include "cli/cli.h"
-#include "cli/sandbox.h"
+#include "cli/confine.h"
 #include "elf/symbols.h"
 #include "symbol/symbol.h"
 
@@ -246,8 +245,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 			      options->executable ? options->executable : "a.out", &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
-	sandbox_enter(
-		(const char *const[]){options->cache ? options->cache->path : NULL, NULL});
+	confine(options, NULL, -1);
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)
 		answer_arguments(&q, options);

@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +22,8 @@
 #define COMMAND "debuginfod-find"
 #define LIMIT_S_MAX 86400 /* a day is no limit any more */
 
-/* What goes through the pipes, whole. Both ends are one program, but what Stacker reads may have taken
- * its end over. */
+/* What goes through the pipes, whole. Both ends are one program, but what Stacker reads may
+ * have taken its end over. */
 struct question {
 	char build_id[2 * BUILD_ID_MAX + 1];
 };
@@ -61,6 +64,8 @@ static bool write_whole(int fd, const void *from, size_t size)
 
 struct server {
 	int questions, answers;
+	int stacker; /* a descriptor of that process, -1: not to be had (before Linux 5.3) */
+	int signals; /* awaited(), to be read */
 	bool verbose;
 	uint64_t limit_s;
 	bool begun;
@@ -68,7 +73,8 @@ struct server {
 	char given_up[80];   /* asking again is no use; "": go on */
 };
 
-/* Sent when Stacker ends. None of those that it may have been told to ignore. */
+/* Sent when Stacker ends, but for one in a sandbox that keeps its signals in (Landlock). None
+ * of those that it may have been told to ignore. */
 #define PARENT_ENDED SIGUSR1
 
 /* What it waits for: the end of the command, or its own. */
@@ -139,21 +145,41 @@ enum command_end {
 	COMMAND_LOST, /* somebody else has its status: the id may be another process's by now */
 };
 
+enum event { EVENT_CHILD, EVENT_OVER, EVENT_TIMEOUT };
+
+static enum event event_await(const struct server *server)
+{
+	struct pollfd from[] = {
+		{.fd = server->signals, .events = POLLIN},
+		{.fd = server->stacker, .events = POLLIN},
+		{.fd = server->questions}, /* nobody is there to ask */
+	};
+	struct timespec left = time_left(server);
+	struct signalfd_siginfo signal;
+	int ready = ppoll(from, sizeof from / sizeof from[0], &left, NULL);
+
+	if (ready <= 0)
+		return ready < 0 && errno == EINTR ? EVENT_CHILD : EVENT_TIMEOUT;
+	if (from[1].revents || from[2].revents)
+		return EVENT_OVER;
+	if (read(server->signals, &signal, sizeof signal) != (ssize_t)sizeof signal)
+		return EVENT_OVER;
+	return signal.ssi_signo == SIGCHLD ? EVENT_CHILD : EVENT_OVER;
+}
+
 /* Out of time, or when Stacker is no more, it is ended. */
 static enum command_end command_wait(const struct server *server, pid_t pid, int *status)
 {
-	sigset_t set = awaited();
 	pid_t ended;
 
 	while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
-		struct timespec left = time_left(server);
-		int signal = sigtimedwait(&set, NULL, &left);
+		enum event event = event_await(server);
 
-		if (signal == SIGCHLD || (signal < 0 && errno == EINTR))
+		if (event == EVENT_CHILD)
 			continue;
 		kill(pid, SIGKILL);
 		waitpid(pid, status, 0);
-		if (signal > 0)
+		if (event == EVENT_OVER)
 			_exit(0);
 		return COMMAND_OUT_OF_TIME;
 	}
@@ -249,7 +275,7 @@ static void answer_question(struct server *server, const char *build_id, struct 
 		file_find(server, build_id, answer);
 }
 
-static void quiet_begin(const struct server *server)
+static void quiet_begin(struct server *server)
 {
 	sigset_t set = awaited();
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -259,6 +285,7 @@ static void quiet_begin(const struct server *server)
 	signal(SIGCHLD, SIG_DFL); /* ignored, the command's status would be lost */
 	signal(PARENT_ENDED, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	server->signals = signalfd(-1, &set, SFD_CLOEXEC);
 	prctl(PR_SET_PDEATHSIG, PARENT_ENDED);
 	/* Who waits for the end of Stacker's output must not wait for this process. */
 	dup2(null, STDIN_FILENO);
@@ -267,13 +294,28 @@ static void quiet_begin(const struct server *server)
 		dup2(null, STDERR_FILENO);
 }
 
+/* Somebody may hold the pipe of a Stacker that is no more: a process that it left behind. */
+static bool question_await(const struct server *server)
+{
+	struct pollfd from[] = {
+		{.fd = server->questions, .events = POLLIN},
+		{.fd = server->stacker, .events = POLLIN},
+	};
+
+	while (poll(from, 2, -1) < 0)
+		if (errno != EINTR)
+			return false;
+	return from[0].revents & POLLIN;
+}
+
 __attribute__((noreturn)) static void serve(struct server *server)
 {
 	struct question question;
 	struct answer answer;
 
 	quiet_begin(server);
-	while (read_whole(server->questions, &question, sizeof question)) {
+	while (question_await(server) &&
+	       read_whole(server->questions, &question, sizeof question)) {
 		question.build_id[sizeof question.build_id - 1] = '\0';
 		answer_question(server, question.build_id, &answer);
 		if (!write_whole(server->answers, &answer, sizeof answer))
@@ -291,7 +333,8 @@ struct fetcher {
 	int questions, answers; /* -1: there is no such process */
 };
 
-/* That process may have been killed, which must not end Stacker: a signal only tells of stdout. */
+/* That process may have been killed, which must not end Stacker: a signal only tells of
+ * stdout. */
 static bool question_put(int to, const struct question *question)
 {
 	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
@@ -342,16 +385,18 @@ const struct debug_fetch *fetch_start(struct arena *arena, const struct options 
 {
 	struct fetcher *fetcher = arena_new(arena, struct fetcher);
 	uint64_t limit_s = options->debuginfod_timeout_s;
-	int questions[2], answers[2];
+	int questions[2], answers[2], self;
 	pid_t pid;
 
 	*fetcher = (struct fetcher){
 		{fetch_file, fetcher}, arena, options, .questions = -1, .answers = -1};
 	if (!pipes_make(questions, answers))
 		return &fetcher->face;
+	self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	pid = fork();
 	if (pid == 0) {
 		struct server server = {
+			.stacker = self,
 			.questions = questions[0],
 			.answers = answers[1],
 			.verbose = options->verbose,
@@ -364,6 +409,8 @@ const struct debug_fetch *fetch_start(struct arena *arena, const struct options 
 		close(answers[0]);
 		serve(&server);
 	}
+	if (self >= 0)
+		close(self);
 	if (pid < 0) {
 		pipe_close(questions);
 		pipe_close(answers);

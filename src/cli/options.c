@@ -52,7 +52,7 @@ static const struct option_row rows[] = {
 	{"no-maps", 0, FLAG, NULL, FIELD(no_maps), FOR_REPORT, "leave the memory maps out of the report"},
 	{"no-demangle", 0, FLAG, NULL, FIELD(no_demangle), FOR_REPORT, "names as the linker knows them"},
 	{"quiet", 'q', FLAG, NULL, FIELD(quiet), FOR_CAPTURE | FOR_REPORT, "no progress and no hints"},
-	{"verbose", 'v', FLAG, NULL, FIELD(verbose), FOR_REPORT, "how frames were found, and what is missing"},
+	{"verbose", 'v', FLAG, NULL, FIELD(verbose), FOR_REPORT | FOR_NONE, "how frames were found, and what is missing"},
 	{"addresses", 'a', FLAG, NULL, FIELD(addresses), FOR_ADDR2LINE, "show addresses"},
 	{"functions", 'f', FLAG, NULL, FIELD(functions), FOR_ADDR2LINE, "show function names"},
 	{"inlines", 'i', FLAG, NULL, FIELD(inlines), FOR_ADDR2LINE, "show inlined callers too"},

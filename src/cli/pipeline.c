@@ -1,14 +1,11 @@
 #include "cli/pipeline.h"
 
-#include <libgen.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mapping.h"
-#include "base/store.h"
-#include "cli/sandbox.h"
+#include "cli/confine.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"
 #include "symbol/symbol.h"
@@ -133,6 +130,7 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 		.directories = options->debug_directories.at,
 		.sysroot = sysroot_of(options, modules),
 		.sysroot_dir = sysroot_dir_of(options, modules),
+		.sysroot_is_process = sysroot_dir_of(options, modules) != NULL,
 		.fetch = options->fetch,
 	};
 	return (struct unwind_options){
@@ -169,7 +167,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		progress(options, NULL);
 		return false;
 	}
-	pipeline_restrict(out, options);
+	pipeline_restrict(out, options, captured.root);
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);
@@ -394,7 +392,7 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 		       struct report *report)
 {
 	VEC(const char *) notes = {0};
-	const char *cut;
+	const char *unenforced = confine_note(arena), *cut;
 
 	for (size_t i = 0; i < modules->count; i++) {
 		const struct module *module = &modules->at[i];
@@ -425,6 +423,8 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 				     "%s: became shorter, or unreadable, while it was read",
 				     cut);
 	}
+	if (unenforced)
+		*vec_push(arena, &notes) = unenforced;
 	report->notes = notes.at;
 	report->note_count = notes.count;
 }
@@ -438,6 +438,7 @@ struct symbolizer *pipeline_report(struct arena *arena, const struct options *op
 		.debug_directories = options->debug_directories.at,
 		.sysroot = sysroot_of(options, modules),
 		.sysroot_dir = sysroot_dir_of(options, modules),
+		.sysroot_is_process = sysroot_dir_of(options, modules) != NULL,
 		.fetch = options->fetch,
 		.cache = options->cache,
 	};
@@ -475,21 +476,11 @@ bool pipeline_output(struct output *out, struct arena *arena, const struct optio
 	return output_open(out, arena, options->output ? options->output : "-", e);
 }
 
-void pipeline_restrict(const struct output *out, const struct options *options)
+void pipeline_restrict(const struct output *out, const struct options *options, int root)
 {
-	char directory[PATH_MAX];
-	const char *writable[] = {NULL, NULL, NULL};
-	size_t count = 0, size = out->temporary ? strlen(out->temporary) + 1 : 0;
-
-	if (options->cache)
-		writable[count++] = options->cache->path;
-	if (size && size <= sizeof directory) {
-		memcpy(directory, out->temporary, size);
-		writable[count++] = dirname(directory);
-	}
 	if (out->stream == stdout)
 		stdout_pipe_may_end_us();
-	sandbox_enter(writable);
+	confine(options, out, root);
 }
 
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,

@@ -44,10 +44,9 @@ struct report_options report_options_of(const struct options *options);
 bool pipeline_output(struct output *out, struct arena *arena, const struct options *options,
 		     struct err *e);
 
-/* From here on nothing but reading files, writing this output and the cache (cli/sandbox),
- * which may also end us when it is a pipe that was closed: to be called when no process is
- * needed any more, and before hostile files are read. */
-void pipeline_restrict(const struct output *out, const struct options *options);
+/* From here on nothing but reading files, writing this output and the cache (cli/confine; `root`
+ * as there), which may also end us when it is a pipe that was closed. */
+void pipeline_restrict(const struct output *out, const struct options *options, int root);
 
 /* Prints the report in the wanted format and commits the output. Returns the exit status. */
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,

@@ -75,7 +75,7 @@ int symbolize_run(struct arena *arena, const struct options *options)
 		progress(options, NULL);
 		return fail(&e);
 	}
-	pipeline_restrict(&out, options);
+	pipeline_restrict(&out, options, -1);
 	if (!capture_read(arena, text, name, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
 		progress(options, NULL);
