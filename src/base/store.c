@@ -76,7 +76,7 @@ bool store_open(struct store *store, struct arena *arena, bool make, struct err 
 {
 	struct stat st;
 
-	*store = (struct store){store_path(arena), -1};
+	*store = (struct store){.path = store_path(arena), .dir = -1};
 	if (!store->path)
 		return err_set(e, ERR_NOT_FOUND, "neither XDG_CACHE_HOME nor HOME is set");
 	if (make)
@@ -90,6 +90,14 @@ bool store_open(struct store *store, struct arena *arena, bool make, struct err 
 	close(store->dir);
 	store->dir = -1;
 	return err_set(e, ERR_PERMISSION, "%s: others may write there", store->path);
+}
+
+int64_t store_now_ns(const struct store *store)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec + store->clock_offset_ns;
 }
 
 /* ---- One file ---- */
@@ -224,16 +232,15 @@ static void trim(const struct store *store, const char *kept)
 {
 	struct arena scratch = {0};
 	struct listing all;
-	struct timespec now;
+	int64_t now_s = store_now_ns(store) / INT64_C(1000000000);
 
 	list(store, &scratch, &all);
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (all.entries.count)
 		qsort(all.entries.at, all.entries.count, sizeof all.entries.at[0], compare_age);
 	for (size_t i = 0; i < all.entries.count; i++) {
 		const struct entry *entry = &all.entries.at[i];
 		bool left_over = entry->kind == BEING_WRITTEN &&
-				 now.tv_sec - entry->written.tv_sec > UNFINISHED_S;
+				 now_s - entry->written.tv_sec > UNFINISHED_S;
 
 		if (left_over || (entry->kind == WHOLE && is_too_much(&all.total) &&
 				  strcmp(entry->name, kept) != 0))

@@ -26,7 +26,8 @@
 
 struct store {
 	const char *path;
-	int dir; /* -1: not opened */
+	int dir;                 /* -1: not opened */
+	int64_t clock_offset_ns; /* added to the wall clock: 0, but for tests of what time does */
 };
 
 struct store_size {
@@ -41,6 +42,9 @@ const char *store_path(struct arena *arena);
  * but only inside a directory of the effective user: a root user by sudo leaves nothing in the home
  * of another. */
 bool store_open(struct store *store, struct arena *arena, bool make, struct err *e);
+
+/* The wall clock by which files are young or old, since 1970. */
+int64_t store_now_ns(const struct store *store);
 
 /* The whole file; false when there is none, or none that can be trusted. */
 bool store_read(const struct store *store, struct arena *arena, const char *name,

@@ -50,35 +50,34 @@ static const char *own_build_id(struct arena *arena)
 	return id.len ? build_id_text(arena, id) : "none";
 }
 
-static bool is_settled(const struct mapping_stamp *stamp)
+static bool is_settled(const struct mapping_stamp *stamp, int64_t now_ns)
 {
 	uint64_t changed =
 		stamp->mtime_ns > stamp->ctime_ns ? stamp->mtime_ns : stamp->ctime_ns;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)((uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec -
-			 changed) >= (int64_t)CACHE_SETTLED_NS;
+	return (int64_t)((uint64_t)now_ns - changed) >= (int64_t)CACHE_SETTLED_NS;
 }
 
 /* NULL for what is not a file on disk, or changed just now. */
-static const char *stamp_text(struct arena *arena, const struct elf *elf)
+static const char *stamp_text(const struct symbol_cache *cache, const struct elf *elf)
 {
 	struct mapping_stamp stamp;
 
 	if (!elf)
 		return "none";
-	if (!mapping_stamp(elf->data, &stamp) || !is_settled(&stamp))
+	if (!mapping_stamp(elf->data, &stamp) ||
+	    !is_settled(&stamp, store_now_ns(cache->store)))
 		return NULL;
-	return arena_printf(arena, "%" PRIx64 ":%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+	return arena_printf(cache->arena,
+			    "%" PRIx64 ":%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
 			    stamp.dev, stamp.ino, stamp.size, stamp.mtime_ns, stamp.ctime_ns);
 }
 
 static bool key_make(struct symbol_cache *cache, const struct cache_subject *subject)
 {
 	struct arena *arena = cache->arena;
-	const char *module = stamp_text(arena, subject->module);
-	const char *debug = stamp_text(arena, subject->debug);
+	const char *module = stamp_text(cache, subject->module);
+	const char *debug = stamp_text(cache, subject->debug);
 	size_t id_size = subject->module->build_id.len;
 	const char *id, *text;
 

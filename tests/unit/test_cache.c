@@ -18,6 +18,7 @@
 #include "symbol/cache.h"
 
 #define LONG_NS UINT64_C(1000000000)
+#define LONG_NS_SIGNED ((int64_t)LONG_NS)
 
 static const uint8_t build_id[] = {0x12, 0x34, 0x56, 0x78};
 static const struct symbol_options plain = {.demangle = true};
@@ -79,17 +80,25 @@ static struct symbol_cache *cache_of(struct place *place, const struct elf *debu
 				 &(struct cache_subject){module.elf, debug, options});
 }
 
-/* The same, once the file is old enough. */
+/* The clock stands so long after the file's last change. */
+static void clock_set(struct place *place, int64_t after_ns)
+{
+	struct stat st;
+
+	assert_int_equal(stat(place->file, &st), 0);
+	place->store.clock_offset_ns = 0;
+	place->store.clock_offset_ns = st.st_ctim.tv_sec * INT64_C(1000000000) +
+				       st.st_ctim.tv_nsec + after_ns -
+				       store_now_ns(&place->store);
+}
+
+/* The same, a long time after the file's last change. */
 static struct symbol_cache *settled_cache(struct place *place)
 {
-	const struct timespec pause = {0, (long)CACHE_SETTLED_NS / 4};
-	struct symbol_cache *cache = NULL;
+	struct symbol_cache *cache;
 
-	for (int i = 0; !cache && i < 1000; i++) {
-		cache = cache_of(place, NULL, &plain);
-		if (!cache)
-			nanosleep(&pause, NULL);
-	}
+	clock_set(place, 1000 * (int64_t)CACHE_SETTLED_NS);
+	cache = cache_of(place, NULL, &plain);
 	assert_non_null(cache);
 	return cache;
 }
@@ -187,19 +196,50 @@ static void test_other_debug_file(void **state)
 	assert_true(knows(cache_of(place, NULL, &plain), 1));
 }
 
+/* Younger and older files; the clock goes on meanwhile. */
+static void test_settled(void **state)
+{
+	static const struct {
+		int64_t after_ns;
+		bool is_settled;
+	} cases[] = {
+		{-LONG_NS_SIGNED, false},
+		{0, false},
+		{(int64_t)CACHE_SETTLED_NS, true},
+		{1000 * LONG_NS_SIGNED, true},
+	};
+	struct place *place = *state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		clock_set(place, cases[i].after_ns);
+		assert_int_equal(cache_of(place, NULL, &plain) != NULL, cases[i].is_settled);
+	}
+}
+
+/* Writes the file anew with the times it has, until the kernel's own one differs: that comes in ticks. */
+static void replace(const struct place *place)
+{
+	struct stat before, after;
+
+	assert_int_equal(stat(place->file, &before), 0);
+	do {
+		const struct timespec times[] = {before.st_atim, before.st_mtim};
+
+		file_write(place, true);
+		assert_int_equal(utimensat(AT_FDCWD, place->file, times, 0), 0);
+		assert_int_equal(stat(place->file, &after), 0);
+	} while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+		 after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+}
+
 /* The same build-id, size and time as before, and another file: the kernel's own time tells. */
 static void test_replaced(void **state)
 {
 	struct place *place = *state;
-	struct timespec times[2];
-	struct stat st;
 
 	keep(settled_cache(place), 1);
-	assert_int_equal(stat(place->file, &st), 0);
-	times[0] = st.st_atim;
-	times[1] = st.st_mtim;
-	file_write(place, true);
-	assert_int_equal(utimensat(AT_FDCWD, place->file, times, 0), 0);
+	replace(place);
+	clock_set(place, 0);
 	assert_null(cache_of(place, NULL, &plain)); /* it changed just now */
 	assert_false(knows(settled_cache(place), 1));
 }
@@ -210,13 +250,8 @@ static void test_no_build_id(void **state)
 
 	settled_cache(place);
 	file_write(place, false);
-	for (uint64_t waited = 0; waited < 2 * CACHE_SETTLED_NS;
-	     waited += CACHE_SETTLED_NS / 4) {
-		const struct timespec pause = {0, (long)CACHE_SETTLED_NS / 4};
-
-		assert_null(cache_of(place, NULL, &plain));
-		nanosleep(&pause, NULL);
-	}
+	clock_set(place, 1000 * (int64_t)CACHE_SETTLED_NS);
+	assert_null(cache_of(place, NULL, &plain));
 }
 
 /* The vDSO, for one. */
@@ -275,6 +310,7 @@ int main(void)
 		WITH_PLACE(test_not_worth_it),
 		WITH_PLACE(test_options_are_kept_apart),
 		WITH_PLACE(test_other_debug_file),
+		WITH_PLACE(test_settled),
 		WITH_PLACE(test_replaced),
 		WITH_PLACE(test_no_build_id),
 		WITH_PLACE(test_memory_is_no_file),
