@@ -110,13 +110,15 @@ all: $(RELEASED)
 
 ## Set-up
 
-.PHONY: setup setup-bpf setup-test setup-lint $(FLAVOURS:%=setup-%)
+.PHONY: setup setup-bpf setup-test setup-programs setup-lint $(FLAVOURS:%=setup-%)
 setup:
 	@scripts/setup bpf x86_64 aarch64
 setup-bpf:
 	@scripts/setup bpf
 setup-test:
 	@scripts/setup bpf san test x86_64 aarch64
+setup-programs:
+	@scripts/setup bpf san test symbolizer programs x86_64 aarch64
 setup-lint:
 	@scripts/setup bpf san lint x86_64 aarch64
 $(FLAVOURS:%=setup-%): setup-%:
@@ -194,23 +196,28 @@ unit: $(UNIT_TESTS:tests/unit/%.c=$(BUILD)/san/%)
 unit-arm64: $(UNIT_PURE:tests/unit/%.c=$(BUILD)/arm64/%)
 	@scripts/run-unit-tests 'unit tests (arm64)' '$(if $(filter arm64,$(HOST)),,qemu-aarch64)' $^
 
-fixtures: | setup-test
+fixtures: | setup-programs
 	$(if $(wildcard tests/fixtures/Makefile),+$(Q)$(MAKE) -C tests/fixtures)
 
 # The programs' tests as a whole; PYTEST_ARGS= for more (-k, -x ...).
-pytest: $(HOST) san fixtures | setup-test
+pytest: $(HOST) san fixtures | setup-programs
 	$(Q)STACKER=$(abspath $(DIST))/stacker-$(HOST) STACKER_SAN=$(abspath $(BUILD))/san/stacker \
 		$(PYTHON) -m pytest -q tests $(PYTEST_ARGS)
 
 # Captures are made without a stop where that can be had: the live tests that choose no method, by ptrace.
 .PHONY: pytest-ptrace
-pytest-ptrace: $(HOST) san fixtures | setup-test
+pytest-ptrace: $(HOST) san fixtures | setup-programs
 	$(Q)STACKER=$(abspath $(DIST))/stacker-$(HOST) STACKER_METHOD=ptrace $(PYTHON) -m pytest -q \
 		tests/live/test_builds.py tests/live/test_life.py tests/live/test_situations.py $(PYTEST_ARGS)
 
+# The README's commands in a minimal system (scripts/test-fresh); FRESH= for others.
+.PHONY: test-fresh
+test-fresh:
+	@scripts/test-fresh $(FRESH)
+
 # One after the other, so that the log can be read.
 test:
-	+@$(MAKE) --no-print-directory setup-test
+	+@$(MAKE) --no-print-directory setup-programs
 	+@$(MAKE) --no-print-directory all san
 	+@$(MAKE) --no-print-directory check
 	+@$(MAKE) --no-print-directory unit
@@ -268,6 +275,7 @@ help:
 	'                  sudo when not root) and the static libraries, for both architectures' \
 	'make demo         build, and trace a small sample program' \
 	'make test         all tests' \
+	'make test-fresh   make demo and make test on a clone of HEAD in a minimal system made on the spot (root)' \
 	'make unit         the unit tests, with sanitizers     make unit-arm64  in an emulator' \
 	'make pytest       the tests of the whole program      (PYTEST_ARGS="-k name")' \
 	'make fuzz         libFuzzer on every parser, FUZZ_SECONDS=60 each (fuzz-short: some runs)' \

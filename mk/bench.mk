@@ -19,6 +19,6 @@ $(BENCHES): $(BUILD)/bench/%: bench/%.c $(BUILD)/$(HOST)/libstacker.a
 bench: $(HOST) $(BENCHES) | setup-test setup-bench
 	$(Q)$(PYTHON) bench/all.py $(BENCH_RESULTS) $(DIST)/stacker-$(HOST) $(BUILD) --runs $(RUNS) $(if $(BENCH),--only $(BENCH))
 
-bench-symbols: $(HOST) | setup-test setup-symbolizer
+bench-symbols: $(HOST) | setup-programs
 	$(Q)$(PYTHON) bench/symbolize.py $(DIST)/stacker-$(HOST) --runs $(RUNS) --place $(BUILD)/bench \
 		--json $(BUILD)/bench/symbolize.json

@@ -2,10 +2,6 @@
 
 .PHONY: oracle-rows oracle-lengths oracle-symbols oracle-live
 
-.PHONY: setup-symbolizer setup-programs
-setup-symbolizer setup-programs: setup-%:
-	@scripts/install-packages $*
-
 ORACLES := $(BUILD)/oracle
 # The files whose call frames, instructions and functions are compared.
 ORACLE_FILES ?= $(shell ldconfig -p | sed -n 's!.*(libc6,.*) => \(.*/lib\(c\|m\|stdc++\)\.so\.[0-9]*\)$$!\1!p') \
@@ -32,12 +28,12 @@ SYMBOLIZER   ?= $(lastword $(shell ls -v /usr/bin/llvm-symbolizer*))
 SYMBOL_FILES ?= $(shell readelf -n $(firstword $(filter %/libc.so.6,$(ORACLE_FILES))) | \
 		sed -n 's,.*Build ID: \(..\)\(.*\),/usr/lib/debug/.build-id/\1/\2.debug,p')
 ADDRESSES    ?= 2000
-oracle-symbols: $(HOST) | setup-test setup-symbolizer
+oracle-symbols: $(HOST) | setup-programs
 	$(Q)$(PYTHON) tests/oracle/compare_symbolizer.py --stacker $(DIST)/stacker-$(HOST) --oracle $(SYMBOLIZER) \
 		--count $(ADDRESSES) $(SYMBOL_FILES)
 
 # SAMPLES of each program, every GDB_EVERY-th asked of gdb too; ONLY=python3,redis.
 SAMPLES   ?= 150
 GDB_EVERY ?= 12
-oracle-live: $(HOST) | setup-test setup-programs
+oracle-live: $(HOST) | setup-programs
 	$(Q)$(PYTHON) tests/oracle/compare_live.py $(DIST)/stacker-$(HOST) --samples $(SAMPLES) --gdb-every $(GDB_EVERY) $(if $(ONLY),--only $(ONLY))

@@ -1,4 +1,5 @@
 """The tests of the whole program. STACKER names the binary (default: dist/, this architecture)."""
+import os
 import pathlib
 import sys
 
@@ -7,7 +8,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "lib"))
 import paths  # noqa: E402
 import pytest  # noqa: E402
 import program  # noqa: E402
+import skips  # noqa: E402
 import target  # noqa: E402
+import wants  # noqa: E402
+
+pytest_terminal_summary = skips.pytest_terminal_summary
+# Those judge what came out of a virtual machine, and are run with it: make test-arm64.
+collect_ignore = [] if "ARM64_TESTS" in os.environ else ["arm64"]
 
 
 def pytest_report_header():
@@ -42,13 +49,12 @@ def bpf_here():
 @pytest.fixture
 def bpf(bpf_here):
     """For tests of the capture without a stop: skips them where it cannot be had."""
-    if bpf_here:
-        pytest.skip(bpf_here)
+    wants.bpf(bpf_here)
 
 
 @pytest.fixture(params=["bpf", "ptrace"])
 def method(request, bpf_here):
     """For tests that must hold for both methods: the options that choose it."""
-    if request.param == "bpf" and bpf_here:
-        pytest.skip(bpf_here)
+    if request.param == "bpf":
+        wants.bpf(bpf_here)
     return "--method", request.param

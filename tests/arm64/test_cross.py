@@ -6,6 +6,7 @@ import paths
 import program
 import pytest
 import results
+import wants
 from results import BLOCKED, BUSY, CASES
 
 REPORTED = [name for name in BLOCKED if CASES[name].how in ("report", "gdb")]
@@ -66,9 +67,9 @@ def test_names_need_the_sysroot():
 @pytest.mark.parametrize("name", ["threads-gcc-O2", "inlines-cpp-gcc-O2", "signals-gcc-O2"])
 @pytest.mark.parametrize("how", [(), ("--with-stacks",)])
 def test_capture_of_here_symbolized_by_the_arm64_binary(start, tmp_path, name, how):
-    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
-    if paths.ARCH_NAME != "amd64" or not emulator:
-        pytest.skip("for an x86_64 machine with the user-mode emulator")
+    if paths.ARCH_NAME != "amd64":
+        pytest.skip("for an x86_64 machine")
+    emulator = wants.tool("qemu-aarch64-static", "qemu-aarch64")
     process = start(name)
     process.told()
     path = tmp_path / "capture.json"

@@ -1,13 +1,13 @@
 """Files of arm64 read on this machine: the C library's call frame information as readelf reads it, its
 code against that, and its debug information as llvm-symbolizer and binutils' addr2line read it."""
 import re
-import shutil
 import subprocess
 import sys
 
 import paths
 import pytest
 import results
+import wants
 
 SYSROOT = results.TESTS / "sysroot" if results.TESTS else None
 PROGRAMS = results.TESTS / "oracles" if results.TESTS else None
@@ -41,15 +41,12 @@ def test_frames_told_by_code(library):
     assert all(ours == theirs for ours, theirs in re.findall(r"CFA sp(\S+), not (\S+)", "\n".join(differences)))
 
 
-@pytest.mark.parametrize("names", [["llvm-symbolizer-19", "llvm-symbolizer"], ["aarch64-linux-gnu-addr2line"]],
+@pytest.mark.parametrize("find", [wants.symbolizer, lambda: wants.tool("aarch64-linux-gnu-addr2line")],
                          ids=["llvm", "binutils"])
-def test_symbols(names):
-    symbolizer = next(filter(shutil.which, names), None)
-    if not symbolizer:
-        pytest.skip(f"{names[-1]} is not installed")
+def test_symbols(find):
     debug_file, = (SYSROOT / "usr/lib/debug/.build-id").glob(build_id_path(SYSROOT / LIBRARIES[0]))
     done = run(sys.executable, paths.TOP / "tests/oracle/compare_symbolizer.py", "--stacker", paths.STACKER,
-               "--oracle", symbolizer, "--count", ADDRESSES, debug_file)
+               "--oracle", find(), "--count", ADDRESSES, debug_file)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

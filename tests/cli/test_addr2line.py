@@ -16,6 +16,7 @@ import pathlib
 import threading
 
 import pytest
+import wants
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import paths  # noqa: E402
@@ -69,15 +70,9 @@ int main(int argc, char **argv)
 LETTERS = ["-a", "-af", "-afi", "-afip", "-afipCs", "-aC", "-fs"]
 
 
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-
-
 def made(directory, compiler, *flags, source=None, name="prog"):
     """A program compiled in `directory`."""
-    need(compiler.split()[0])
+    wants.tools(compiler.split()[0])
     cxx = "++" in compiler
     file = directory / ("prog.cpp" if cxx else "prog.c")
     file.write_text(source or (CXX_SOURCE if cxx else C_SOURCE))
@@ -108,7 +103,7 @@ def ours(path, *options, text="", binary=None):
 
 
 def binutils(path, *options, text=""):
-    need("addr2line")
+    wants.tools("addr2line")
     done = subprocess.run(["addr2line", "-e", path, *options], input=text, capture_output=True, text=True, check=True)
     return re.sub(r" \(discriminator \d+\)", "", done.stdout)
 
@@ -154,7 +149,7 @@ def test_c_is_equal(tmp_path, variant):
 
 def sides_with_us(path, address, levels):
     """Does llvm-symbolizer give the same functions and lines?"""
-    out = subprocess.run(["llvm-symbolizer", "--no-demangle", "-i", "-f=linkage", "-e", path, hex(address)],
+    out = subprocess.run([wants.symbolizer(), "--no-demangle", "-i", "-f=linkage", "-e", path, hex(address)],
                          capture_output=True, text=True, check=True).stdout
     theirs = [line for line in out.splitlines() if line]
     names, places = theirs[0::2], [re.sub(r":\d+$", "", place) for place in theirs[1::2]]
@@ -165,7 +160,6 @@ def sides_with_us(path, address, levels):
 @pytest.mark.parametrize("compiler", ["g++ -gdwarf-5", "g++ -gdwarf-4", "clang++ -gdwarf-5", "clang++ -gdwarf-4"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_cxx_is_equal_or_right(tmp_path, compiler, level):
-    need("llvm-symbolizer")
     path = made(tmp_path, compiler, level)
     addresses = code_addresses(path)
     text = lines_of(addresses)
@@ -353,7 +347,7 @@ def build_id(path):
 @pytest.fixture
 def split(tmp_path, small):
     """(stripped program, its debug file): the program has no link to it yet."""
-    need("objcopy", "strip")
+    wants.tools("objcopy", "strip")
     path, debug = tmp_path / "prog", tmp_path / "away" / "prog.dbg"
     debug.parent.mkdir()
     subprocess.run(["objcopy", "--only-keep-debug", small, debug], check=True)
@@ -398,17 +392,17 @@ def test_other_build_id_is_refused(tmp_path, small, split):
 
 @pytest.mark.parametrize("how", ["zlib-gabi", "zlib-gnu", "zstd"])
 def test_compressed(tmp_path, small, how):
-    need("objcopy")
+    wants.tools("objcopy")
     path = tmp_path / "prog"
     done = subprocess.run(["objcopy", f"--compress-debug-sections={how}", small, path], capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"objcopy: {done.stderr}")
+        wants.lack(f"an objcopy that knows {how}: {done.stderr}")
     assert plain_answer(path) == plain_answer(small)
 
 
 def test_embedded_symbols(tmp_path, small):
     """.gnu_debugdata as find-debuginfo makes it: the function symbols, packed with xz."""
-    need("objcopy", "strip", "xz")
+    wants.tools("objcopy", "strip", "xz")
     mini, path = tmp_path / "mini", tmp_path / "prog"
     subprocess.run(["objcopy", "-S", "--remove-section=.comment", "--keep-symbol=checked", "--keep-symbol=main",
                     "--only-keep-debug", small, mini], check=True)
@@ -468,7 +462,7 @@ func main() {
 
 @pytest.mark.parametrize("machine", ["amd64", "arm64"])
 def test_stripped_go(tmp_path, machine):
-    need("go")
+    wants.tools("go")
     (tmp_path / "main.go").write_text(GO_SOURCE)
     env = {**os.environ, "GO111MODULE": "off", "GOARCH": machine, "CGO_ENABLED": "0",
            "GOCACHE": os.fspath(paths.TOP / "build" / "go-cache"), "GOFLAGS": ""}

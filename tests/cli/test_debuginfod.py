@@ -19,6 +19,7 @@ import program
 import pytest
 import target
 import truth
+import wants
 
 COMMANDS = ["onephase", "symbolize", "addr2line"]
 
@@ -336,9 +337,7 @@ IN_NAMESPACE = textwrap.dedent("""
 @contextlib.contextmanager
 def real_server(files, place):
     """Serves the directory; yields what to put before a command that is to reach it."""
-    for tool in ("debuginfod", "debuginfod-find", "unshare", "nsenter"):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+    wants.tools("debuginfod", "debuginfod-find", "unshare", "nsenter")
     if os.geteuid() != 0:
         pytest.skip("needs root for a network namespace")
     command = ["unshare", "--net", sys.executable, "-c", IN_NAMESPACE, "debuginfod", "-d", place / "index.sqlite",

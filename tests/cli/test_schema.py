@@ -108,10 +108,12 @@ def test_symbolize_report(pid, tmp_path, options):
     assert {k: capture[k] for k in same} == {k: document[k] for k in same}
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda p: p.name)
+# The schema does not describe the captures of others that are read, too.
+OWN_FILES = [path for path in sorted(GOLDEN.glob("*.json")) if path.name != "elsewhere.capture.json"]
+
+
+@pytest.mark.parametrize("path", OWN_FILES, ids=lambda p: p.name)
 def test_golden_files(path):
-    if path.name == "elsewhere.capture.json":
-        pytest.skip("a capture of elsewhere, which the schema does not describe")
     assert complaint(parsed(path.read_text())) is None
 
 

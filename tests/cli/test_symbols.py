@@ -7,12 +7,7 @@ import program
 import pytest
 import target
 import truth
-
-
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+import wants
 
 
 def command(*words, cwd=None):
@@ -72,7 +67,7 @@ LINKERS = {"bfd": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("version", [4, 5])
 def test_dropped_functions(tmp_path, compiler, linker, version):
-    need(compiler, LINKERS[linker])
+    wants.tools(compiler, LINKERS[linker])
     (tmp_path / "prog.c").write_text(COLLECTED)
     command(compiler, f"-gdwarf-{version}", "-O1", "-fno-inline-functions", "-ffunction-sections",
             "-Wl,--gc-sections", f"-fuse-ld={linker}", "prog.c", "-o", "prog", cwd=tmp_path)
@@ -92,7 +87,7 @@ def test_dropped_functions(tmp_path, compiler, linker, version):
 # A function of which debug information knows everything but the name.
 
 def test_function_without_a_name(tmp_path):
-    need("gcc")
+    wants.tools("gcc")
     (tmp_path / "prog.c").write_text(COLLECTED)
     command("gcc", "-g", "-O1", "-dA", "-S", "prog.c", cwd=tmp_path)
     lines = (tmp_path / "prog.s").read_text().splitlines()
@@ -115,7 +110,7 @@ def test_function_without_a_name(tmp_path):
 
 def test_supplementary_file(start, tmp_path):
     """Without it names come from the symbol table, lines are kept, and the report says what is missing."""
-    need("dwz")
+    wants.tools("dwz")
     for name in ("first", "second"):
         shutil.copy(target.fixture("inlines-dwarf4"), tmp_path / name)
     command("dwz", "-m", "common", "first", "second", cwd=tmp_path)
@@ -135,7 +130,7 @@ def test_supplementary_file(start, tmp_path):
 # prelink moves a library and leaves its debug file as it was.
 
 def test_library_that_was_moved(tmp_path):
-    need("gcc", "objcopy", "strip")
+    wants.tools("gcc", "objcopy", "strip")
     (tmp_path / "prog.c").write_text(COLLECTED)
     command("gcc", "-g", "-O1", "-shared", "-fPIC", "prog.c", "-o", "lib.so", cwd=tmp_path)
     build_id = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(

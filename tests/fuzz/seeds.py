@@ -141,9 +141,8 @@ def compressed(seeds):
     seeds.put("compress", "zlib", b"\0" + struct.pack("<IIQQ", 1, 0, len(plain), 1) + packed)
     seeds.put("compress", "zdebug", b"\1" + b"ZLIB" + struct.pack(">Q", len(plain)) + packed)
     seeds.put("compress", "xz", b"\2" + lzma.compress(plain))
-    if shutil.which("zstd"):
-        done = subprocess.run(["zstd", "-q", "-c"], input=plain, capture_output=True, check=True)
-        seeds.put("compress", "zstd", b"\0" + struct.pack("<IIQQ", 2, 0, len(plain), 1) + done.stdout)
+    done = subprocess.run(["zstd", "-q", "-c"], input=plain, capture_output=True, check=True)
+    seeds.put("compress", "zstd", b"\0" + struct.pack("<IIQQ", 2, 0, len(plain), 1) + done.stdout)
 
 
 def expressions(seeds):

@@ -3,11 +3,10 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 
 import program
-import pytest
+import wants
 
 ORACLE_S = 120
 HERE = pathlib.Path(__file__).parent
@@ -16,8 +15,7 @@ HERE = pathlib.Path(__file__).parent
 def gdb(*pids):
     """{tid: [{pc, function, inlined, line}...]} of live processes. One gdb for many: it reads the
     C library's debug information once."""
-    if not shutil.which("gdb"):
-        pytest.skip("gdb is not installed")
+    wants.tool("gdb")
     attach = []
     for number, pid in enumerate(pids, 1):
         if number > 1:
@@ -34,8 +32,7 @@ def gdb(*pids):
 
 def eu_stack(pid):
     """{tid: [pc...]}: only the frames that are on the stack."""
-    if not shutil.which("eu-stack"):
-        pytest.skip("eu-stack is not installed")
+    wants.tool("eu-stack")
     done = subprocess.run(["eu-stack", "-p", str(pid)], capture_output=True, text=True, timeout=ORACLE_S)
     threads, frames = {}, None
     for line in done.stdout.splitlines():

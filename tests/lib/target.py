@@ -14,6 +14,7 @@ import time
 import paths
 import pytest
 import truth
+import wants
 
 READY_S = 30
 STATE_S = 10
@@ -136,11 +137,14 @@ def running(*arguments, **popen):
 
 
 def fixture(name):
-    """Path of a built fixture; skips the test when this machine cannot build it."""
+    """Path of a built fixture; ends the test when this machine cannot build it."""
     path = paths.FIXTURES / name
     skipped = path.with_name(name + ".skipped")
     if skipped.exists():
-        pytest.skip(f"{name}: {skipped.read_text().strip()}")
+        lacks = skipped.read_text().split()
+        if foreign := set(lacks) & set(paths.MACHINES):
+            pytest.skip(f"fixtures for {foreign.pop()}")
+        wants.lack(" and ".join(lacks))
     assert path.exists(), f"{path} is not built: make fixtures"
     return path
 

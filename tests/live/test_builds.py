@@ -5,11 +5,11 @@ import re
 import shutil
 import subprocess
 
-import paths
 import program
 import pytest
 import target
 import truth
+import wants
 
 # C++'s and Rust's runtimes stand between a program's functions and the C library's.
 CPP = r"^(void |int )?std::|^\(|^\?$|lambda|^(__invoke|_M_invoke|operator\(\))"
@@ -222,15 +222,13 @@ def test_two_phases_in_the_vdso(start, tmp_path):
                                   "threads-table-omit", "threads-no-sections", "rusty-v0"])
 def test_sanitizers_find_nothing(start, tmp_path, name):
     """The build with the address and undefined-behaviour sanitizers says the same."""
-    if not paths.STACKER_SAN.exists():
-        pytest.skip("make san builds it")
     process = start(name)
     process.told()
     report = program.report(process.pid)
-    assert plain(program.report(process.pid, binary=paths.STACKER_SAN)) == plain(report)
+    assert plain(program.report(process.pid, binary=wants.sanitized())) == plain(report)
     path = tmp_path / "capture.json"
-    program.capture(process.pid, path, "--with-stacks", binary=paths.STACKER_SAN)
-    assert plain(program.symbolized(path, binary=paths.STACKER_SAN)) == plain(report)
+    program.capture(process.pid, path, "--with-stacks", binary=wants.sanitized())
+    assert plain(program.symbolized(path, binary=wants.sanitized())) == plain(report)
 
 
 def test_text_report_has_the_same_frames(start):

@@ -11,6 +11,7 @@ import program
 import pytest
 import target
 import truth
+import wants
 
 
 def traced(process, stacks, **how):
@@ -203,8 +204,7 @@ def test_debug_files_in_a_container(tmp_path, where):
 
 def test_mapped_device_is_not_opened():
     """A device in the maps is not opened: opening may block, and reading may do anything."""
-    if not shutil.which("strace"):
-        pytest.skip("strace is not installed")
+    wants.tool("strace")
     code = ("import mmap, os, signal\n"
             "fd = os.open('/dev/zero', os.O_RDWR)\n"
             "m = mmap.mmap(fd, 8192, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)\n"

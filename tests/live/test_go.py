@@ -8,6 +8,7 @@ import program
 import pytest
 import target
 import truth
+import wants
 from goroutines import INNER, check_any, check_goroutine, check_thread, go_name, own_frames
 
 NAMES = ["go-plain", "go-stripped", "go-cgo", "go-cgo-stripped"]
@@ -18,10 +19,7 @@ PATIENCE_S = 60
 
 @pytest.fixture(params=["shipped", "sanitizers"])
 def binary(request):
-    path = {"shipped": paths.STACKER, "sanitizers": paths.STACKER_SAN}[request.param]
-    if not path.exists():
-        pytest.skip("make san builds it")
-    return path
+    return paths.STACKER if request.param == "shipped" else wants.sanitized()
 
 
 @pytest.mark.parametrize("name", NAMES)

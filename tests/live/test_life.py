@@ -9,6 +9,7 @@ import program
 import pytest
 import target
 import truth
+import wants
 
 
 def test_leader_has_ended(start):
@@ -240,11 +241,41 @@ def test_interrupted_stacker_lets_go(start):
         process.await_unharmed()
 
 
-def test_realtime_is_given_back(start):
-    """--no-realtime says so; with it permitted, the report says that the stop ran at raised priority."""
+def traced_calls(log, pid, *options):
+    """[thread, what it did] of a capture by ptrace, in their order: priorities, what is written, ends; and its report."""
+    wants.tool("strace")
+    done = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=sched_setscheduler,setpriority,write,writev", program.paths.STACKER,
+                           "onephase", "-p", str(pid), "--format", "json", "--method", "ptrace", *options],
+                          capture_output=True, text=True, timeout=program.RUN_S, check=True)
+    rows = [line.split(None, 1) for line in log.read_text().splitlines()]
+    return rows, json.loads(done.stdout)["capture"]["realtime"]
+
+
+def raised(rows):
+    """The threads that had the raised priority, whether or not it was the one that was asked for first."""
+    return {tid for tid, what in rows if re.match(r"(sched_setscheduler\(.*SCHED_FIFO|setpriority\(.*-20\)).* = 0", what)}
+
+
+def test_realtime_is_given_back(start, tmp_path):
+    """The stop is at a raised priority, where that is permitted, and the thread that has it ends with the stop: the rest
+    of the work, and the report, are at the normal one."""
     process = start("threads-gcc-O2")
     process.told()
-    assert program.report(process.pid, "--no-realtime")["capture"]["realtime"] is False
+    rows, is_told = traced_calls(tmp_path / "log", process.pid)
+    asked = [what for _, what in rows if "SCHED_FIFO" in what]
+    assert asked and is_told == any(what.endswith(" = 0") for what in asked), rows
+    assert raised(rows) or os.geteuid() != 0, rows
+    ended = {tid: at for at, (tid, what) in enumerate(rows) if what.startswith("+++ exited")}
+    written = [at for at, (_, what) in enumerate(rows) if re.match(r"writev?\(1,", what)]
+    assert written and all(ended[tid] < written[0] for tid in raised(rows)), rows
+    assert process.is_unharmed()
+
+
+def test_no_realtime(start, tmp_path):
+    process = start("threads-gcc-O2")
+    process.told()
+    rows, is_told = traced_calls(tmp_path / "log", process.pid, "--no-realtime")
+    assert not is_told and not any("sched_setscheduler" in what or "setpriority" in what for _, what in rows), rows
 
 
 def test_thread_names_that_are_hostile():

@@ -1,11 +1,10 @@
 """Names of code made at run time, from the map that its compiler writes for perf."""
 import os
 import pathlib
-import shutil
 
 import program
-import pytest
 import target
+import wants
 
 SPIN = """
 function spin(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s }
@@ -20,9 +19,8 @@ def named(report):
     return [f["function"] for f in report["threads"][0]["frames"] if f["function"] and "spin" in f["function"]]
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_javascript_functions_have_names_in_both_flows(tmp_path):
-    with target.running("node", "--perf-basic-prof", "-e", SPIN, cwd=tmp_path) as node:
+    with target.running(wants.tool("node"), "--perf-basic-prof", "-e", SPIN, cwd=tmp_path) as node:
         perf_map = pathlib.Path(f"/tmp/perf-{node.pid}.map")
         try:
             node.lines_until("ready")

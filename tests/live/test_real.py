@@ -1,16 +1,15 @@
 """Real programs of the distribution: every stack is whole or says why it ends, and nothing in it is junk."""
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import time
 
 import program
-import pytest
 import target
 import truth
+import wants
 
 START_S = 60
 # None of these programs recurses deeper: more would be a walk that repeats itself.
@@ -19,13 +18,6 @@ FRAMES_MAX = 300
 # start function where the file has no symbols.
 NEEDS_A_DETAIL = {"no unwind information", "no module at this address", "damaged unwind information",
                   "return address is not code", "unreadable memory", "outside the captured stack", "no progress"}
-
-
-def needs(name):
-    path = shutil.which(name)
-    if not path:
-        pytest.skip(f"{name} is not installed")
-    return path
 
 
 def executable_map_at(report, pc):
@@ -115,7 +107,7 @@ def redis_say(path, *commands):
 def test_redis(tmp_path):
     path = str(tmp_path / "redis.sock")
     # The server is the same program as redis-check-rdb, by its name; that one comes without a service.
-    server = shutil.which("redis-server") or needs("redis-check-rdb")
+    server = wants.tool("redis-server", "redis-check-rdb")
     with target.running("redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
                         "--dir", tmp_path, executable=server) as process:
         while "eady to accept connections" not in process.line(START_S):
@@ -156,9 +148,7 @@ def children(pid):
 
 
 def test_nginx(tmp_path):
-    program_path = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-    if not program_path:
-        pytest.skip("nginx is not installed")
+    program_path = wants.tool("nginx", more_places=[wants.UNPACKED / "nginx/usr/sbin"])
     (tmp_path / "nginx.conf").write_text(NGINX.format(tmp_path))
     with target.running(program_path, "-p", tmp_path, "-e", "stderr", "-c", tmp_path / "nginx.conf", "-g", "daemon off;",
                         stderr=subprocess.DEVNULL) as process:
@@ -200,8 +190,8 @@ public class Waits {
 def test_java(tmp_path):
     """Threads of the VM are whole. In Java's own frames (generated code, no unwind information) a
     stack may end, with the reason said."""
-    java = needs("java")
-    needs("javac")
+    java = wants.tool("java")
+    wants.tool("javac")
     (tmp_path / "Waits.java").write_text(JAVA)
     with target.running(java, "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", tmp_path / "Waits.java") as process:
         process.lines_until("ready", START_S)
@@ -225,7 +215,7 @@ if (isMainThread) {
 
 
 def test_node(tmp_path):
-    node = needs("node")
+    node = wants.tool("node")
     (tmp_path / "program.js").write_text(NODE)
     with target.running(node, tmp_path / "program.js") as process:
         process.lines_until("ready", START_S)

@@ -33,6 +33,8 @@ import program  # noqa: E402
 # on above the dynamic linker's first function, where the program's arguments are.
 EXPLAINED = {"equal", "theirs ends early", "theirs goes on where there is no code"}
 SHELLS = {"dash", "bash", "sh"}
+# What has used so much processor time (of 10 ms) is at its work; looked for at most so long.
+WORK_TICKS, WORK_S = 10, 5
 
 
 # --- The programs ---
@@ -215,10 +217,21 @@ def sample(binary, pid, tally, with_gdb):
             tally.add("gdb", thread, frames, gdb[thread["tid"]])
 
 
+def await_work(pid):
+    """Until something below pid has computed: it has come to its work."""
+    deadline = time.monotonic() + WORK_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            fields = stat_fields(busiest(pid))
+            if int(fields[11]) + int(fields[12]) >= WORK_TICKS:
+                return
+        time.sleep(0.01)
+
+
 def sampled(options, command, moments):
     tally = Tally()
     with running(command) as process:
-        time.sleep(0.5)  # let it come to its work
+        await_work(process.pid)
         for number in range(options.samples * 3):
             if tally.counts["samples"] == options.samples:
                 break
