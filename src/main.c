@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "base/mapping.h"
+#include "base/output.h"
+#include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "cli/fetch.h"

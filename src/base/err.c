@@ -1,5 +1,6 @@
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,4 +33,18 @@ bool err_within(struct err *e, const char *fmt, ...)
 	used = strlen(e->text);
 	snprintf(e->text + used, sizeof e->text - used, ": %s", inner);
 	return false;
+}
+
+enum err_kind err_kind_of(int number)
+{
+	switch (number) {
+	case ENOENT:
+	case ENOTDIR:
+		return ERR_NOT_FOUND;
+	case EACCES:
+	case EPERM:
+		return ERR_PERMISSION;
+	default:
+		return ERR_SYSTEM;
+	}
 }

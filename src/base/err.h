@@ -37,4 +37,7 @@ bool err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 /* Puts "WORDS: " before the text that is there. Always returns false. */
 bool err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Of which kind a system call's errno is. */
+enum err_kind err_kind_of(int number);
+
 #endif

@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -39,20 +38,6 @@ void open_files_allow(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static enum err_kind kind_of_errno(int number)
-{
-	switch (number) {
-	case ENOENT:
-	case ENOTDIR:
-		return ERR_NOT_FOUND;
-	case EACCES:
-	case EPERM:
-		return ERR_PERMISSION;
-	default:
-		return ERR_SYSTEM;
-	}
 }
 
 /* Opens for reading what a handle (O_PATH) stands for, if it is a regular file: a device or a
@@ -134,7 +119,7 @@ static int open_failed(const char *path, struct err *e)
 	if (errno == EINVAL)
 		err_set(e, ERR_UNSUPPORTED, "%s: not a regular file", path);
 	else
-		err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+		err_set(e, err_kind_of(errno), "%s: %s", path, strerror(errno));
 	return -1;
 }
 
@@ -187,7 +172,7 @@ bool file_map_inside(const char *root, const char *path, struct bytes *out, stru
 		return file_map(path, out, e);
 	SCOPED_FD int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return err_set(e, kind_of_errno(errno), "%s: %s", root, strerror(errno));
+		return err_set(e, err_kind_of(errno), "%s: %s", root, strerror(errno));
 	SCOPED_FD int fd = file_open_rooted(dir, path, e);
 	if (fd < 0)
 		return err_within(e, "%s", root);
@@ -219,8 +204,7 @@ bool file_read_fd(struct arena *arena, int fd, const char *path, size_t limit,
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return err_set(e, kind_of_errno(errno), "%s: %s", path,
-				       strerror(errno));
+			return err_set(e, err_kind_of(errno), "%s: %s", path, strerror(errno));
 		if (got == 0)
 			break;
 		len += (size_t)got;
@@ -246,158 +230,18 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 	SCOPED_FD int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return err_set(e, kind_of_errno(errno), "%s: %s", path, strerror(errno));
+		return err_set(e, err_kind_of(errno), "%s: %s", path, strerror(errno));
 	return file_read_fd(arena, fd, path, limit, out, e);
 }
 
-static void (*pipe_signal_before)(int);
-
-void stdout_pipe_guard(void)
+bool file_write_whole(int fd, struct bytes contents)
 {
-	pipe_signal_before = signal(SIGPIPE, SIG_IGN);
-}
+	while (contents.len) {
+		ssize_t put = write(fd, contents.at, contents.len);
 
-void stdout_pipe_may_end_us(void)
-{
-	signal(SIGPIPE, pipe_signal_before);
-}
-
-/* What a signal handler has to remove; one output is open at a time. */
-static const char *volatile unfinished;
-
-static void unfinished_remove(int number)
-{
-	if (unfinished)
-		unlink(unfinished);
-	kill(getpid(), number); /* SA_RESETHAND: the default action now */
-}
-
-static void unfinished_remove_at_exit(void)
-{
-	if (unfinished)
-		unlink(unfinished);
-}
-
-static const int guarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-void output_guard_signals(void)
-{
-	struct sigaction action = {.sa_handler = unfinished_remove,
-				   .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
-
-	atexit(unfinished_remove_at_exit); /* out of memory */
-	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
-		if (sigaction(guarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(guarded[i], &action, NULL);
-}
-
-/* The signals of output_guard_signals wait while a file is there that `unfinished` does not
- * name. */
-static void guarded_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
-		sigaddset(&set, guarded[i]);
-	sigprocmask(how, &set, NULL);
-}
-
-static bool output_open_in_place(struct output *out, struct err *e)
-{
-	int fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-
-	if (fd < 0)
-		return err_set(e, kind_of_errno(errno), "%s: %s", out->path, strerror(errno));
-	out->stream = fdopen(fd, "w");
-	return out->stream || err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
-}
-
-/* Beside the target, so that the rename stays on one file system. */
-static bool output_open_temporary(struct output *out, struct arena *arena, struct err *e)
-{
-	int fd;
-
-	out->temporary = arena_printf(arena, "%s.XXXXXX", out->path);
-	guarded_signals(SIG_BLOCK);
-	fd = mkostemp(out->temporary, O_CLOEXEC);
-	unfinished = fd >= 0 ? out->temporary : NULL;
-	guarded_signals(SIG_UNBLOCK);
-	if (fd < 0) {
-		out->temporary = NULL;
-		return err_set(e, kind_of_errno(errno),
-			       "%s: a new file cannot be made there: %s", out->path,
-			       strerror(errno));
+		if (put < 0 && errno != EINTR)
+			return false;
+		contents = bytes_from(contents, put > 0 ? (uint64_t)put : 0);
 	}
-	out->stream = fdopen(fd, "w");
-	if (out->stream)
-		return true;
-	err_set(e, ERR_SYSTEM, "%s: %s", out->path, strerror(errno));
-	close(fd);
-	output_abandon(out);
-	return false;
-}
-
-bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e)
-{
-	struct stat st;
-	char *resolved;
-
-	*out = (struct output){.path = path};
-	if (strcmp(path, "-") == 0) {
-		out->stream = stdout;
-		return true;
-	}
-	if (!*path)
-		return err_set(e, ERR_USAGE, "the name of the output is empty");
-	if (stat(path, &st) == 0) {
-		if (S_ISDIR(st.st_mode))
-			return err_set(e, ERR_USAGE, "%s: is a directory", path);
-		if (!S_ISREG(st.st_mode))
-			return output_open_in_place(out, e);
-		/* Renaming over a symbolic link would replace the link. */
-		resolved = realpath(path, NULL);
-		if (resolved) {
-			out->path = arena_string(arena, resolved);
-			free(resolved);
-		}
-	}
-	return output_open_temporary(out, arena, e);
-}
-
-bool output_commit(struct output *out, struct err *e)
-{
-	bool bad = fflush(out->stream) != 0 || ferror(out->stream);
-	int number = errno;
-
-	if (out->stream == stdout)
-		return !bad || err_set(e, ERR_SYSTEM, "writing stdout: %s", strerror(number));
-	if (fclose(out->stream) != 0 && !bad) {
-		bad = true;
-		number = errno;
-	}
-	out->stream = NULL;
-	if (!bad && out->temporary && rename(out->temporary, out->path) != 0) {
-		bad = true;
-		number = errno;
-	}
-	if (!bad) {
-		unfinished = NULL;
-		out->temporary = NULL;
-		return true;
-	}
-	output_abandon(out);
-	return err_set(e, ERR_SYSTEM, "writing %s: %s", out->path, strerror(number));
-}
-
-void output_abandon(struct output *out)
-{
-	if (out->stream && out->stream != stdout)
-		fclose(out->stream);
-	out->stream = NULL;
-	unfinished = NULL;
-	if (out->temporary)
-		unlink(out->temporary);
-	out->temporary = NULL;
+	return true;
 }

@@ -1,13 +1,11 @@
 /*
- * base/file: files of other people, opened so that nothing can go wrong with them, and one
- * output file that is either there whole or not at all.
+ * base/file: files of other people, opened so that nothing can go wrong with them.
  */
 #ifndef STACKER_BASE_FILE_H
 #define STACKER_BASE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"
@@ -71,33 +69,7 @@ bool file_read_all(struct arena *arena, int at, const char *path, size_t limit,
 bool file_read_fd(struct arena *arena, int fd, const char *name, size_t limit,
 		  struct bytes *out, struct err *e);
 
-/*
- * An output that appears whole or not at all. "-" is stdout. Any other path is written to a
- * temporary file beside it (mode 0600) and renamed into place by output_commit; output_abandon
- * removes it. A path that exists and is not a regular file (a FIFO, /dev/null) is written in
- * place.
- */
-struct output {
-	FILE *stream;
-	const char *path; /* as the user gave it */
-	char *temporary;  /* NULL: written in place */
-};
-
-bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e);
-/* Flushes, checks every write for errors (full disk, closed pipe), renames. */
-bool output_commit(struct output *out, struct err *e);
-void output_abandon(struct output *out);
-
-/* Until stdout_pipe_may_end_us, a write to a pipe that nobody reads any more is an error like
- * any other. From then on it ends the program without a word, as it ends others (`| head`); for
- * when no process is held and no file is half written. Where it was ignored all along, it stays
- * so. */
-void stdout_pipe_guard(void);
-void stdout_pipe_may_end_us(void);
-
-/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the
- * temporary file of the output that is open, and then end the program as they would have; so
- * does exit. */
-void output_guard_signals(void);
+/* All of it; false with errno. */
+bool file_write_whole(int fd, struct bytes contents);
 
 #endif

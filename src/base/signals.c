@@ -14,3 +14,15 @@ sigset_t signals_that_end(void)
 			sigaddset(&set, ends[i]);
 	return set;
 }
+
+static void (*pipe_signal_before)(int);
+
+void stdout_pipe_guard(void)
+{
+	pipe_signal_before = signal(SIGPIPE, SIG_IGN);
+}
+
+void stdout_pipe_may_end_us(void)
+{
+	signal(SIGPIPE, pipe_signal_before);
+}

@@ -112,25 +112,13 @@ bool store_read(const struct store *store, struct arena *arena, const char *name
 	       file_read_fd(arena, fd, name, STORE_FILE_MAX, out, NULL);
 }
 
-static bool write_whole(int fd, struct bytes contents)
-{
-	while (contents.len) {
-		ssize_t put = write(fd, contents.at, contents.len);
-
-		if (put < 0 && errno != EINTR)
-			return false;
-		contents = bytes_from(contents, put > 0 ? (uint64_t)put : 0);
-	}
-	return true;
-}
-
 /* No fsync: what a crash leaves is found out by who reads it. */
 static bool write_beside(const struct store *store, const char *name, const char *unfinished,
 			 struct bytes contents)
 {
 	int fd = openat(store->dir, unfinished,
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	bool ok = fd >= 0 && write_whole(fd, contents);
+	bool ok = fd >= 0 && file_write_whole(fd, contents);
 
 	if (fd < 0)
 		return false;

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "elf/symbols.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/signals.h"
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
 
@@ -91,11 +91,11 @@ int capture_run(struct arena *arena, const struct options *options)
 		output_abandon(&out);
 		return fail(&e);
 	}
+	talk = output_is_stdout(&out) ? stderr : stdout;
 	if (!output_commit(&out, &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
 	if (!options->quiet) {
-		talk = strcmp(options->output, "-") == 0 ? stderr : stdout;
 		report_print_head(talk, &snapshot, &printing);
 		if (talk == stdout)
 			next_step_print(talk, &snapshot, options->output);

@@ -43,6 +43,14 @@ static void place_add(struct places *places, const char *path, enum sandbox_use 
 		close(fd);
 }
 
+/* One that stays open for its owner; -1: none. */
+static void descriptor_add(struct places *places, int fd, enum sandbox_use use)
+{
+	if (fd >= 0 && places->count < PLACES_MAX)
+		places->at[places->count++] =
+			(struct sandbox_place){fcntl(fd, F_DUPFD_CLOEXEC, 0), use};
+}
+
 /* The directory in which a file lies: debug files may lie beside it. */
 static void place_add_above(struct places *places, const char *path, enum sandbox_use use)
 {
@@ -71,13 +79,11 @@ void confine(const struct options *options, const struct output *out, int root)
 	const struct sandbox *sandbox = &state.sandbox;
 
 	named_add(&places, options);
-	if (out)
-		place_add_above(&places, out->temporary, SANDBOX_WRITE);
+	if (out && out->makes_file)
+		descriptor_add(&places, out->to.dir, SANDBOX_WRITE);
 	if (options->cache)
 		place_add(&places, options->cache->path, SANDBOX_WRITE);
-	if (root >= 0 && places.count < PLACES_MAX)
-		places.at[places.count++] =
-			(struct sandbox_place){fcntl(root, F_DUPFD_CLOEXEC, 0), SANDBOX_READ};
+	descriptor_add(&places, root, SANDBOX_READ);
 	sandbox_enter(places.at, places.count, &state.sandbox);
 	for (size_t i = 0; i < places.count; i++)
 		close(places.at[i].fd);

@@ -5,7 +5,7 @@
 #ifndef STACKER_CLI_CONFINE_H
 #define STACKER_CLI_CONFINE_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "cli/cli.h"
 
 /* Enters the sandbox (cli/sandbox): to be called when no process is needed any more, and before

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/mapping.h"
+#include "base/signals.h"
 #include "cli/confine.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"

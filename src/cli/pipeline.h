@@ -5,7 +5,7 @@
 #ifndef STACKER_CLI_PIPELINE_H
 #define STACKER_CLI_PIPELINE_H
 
-#include "base/file.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "module/module.h"
 #include "output/report.h"

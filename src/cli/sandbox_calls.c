@@ -32,7 +32,7 @@ static const char *const allowed[] = {
 	"read", "pread64", "readv", "write", "pwrite64", "writev", "close", "lseek", "stat", "fstat",
 	"lstat", "newfstatat", "statx", "access", "faccessat", "readlink", "readlinkat", "getcwd",
 	"getdents64", "poll", "ppoll", "rename", "renameat", "renameat2", "unlink", "unlinkat",
-	"ftruncate",
+	"ftruncate", "fallocate",
 };
 
 #define EVERY_BIT UINT32_MAX
@@ -58,6 +58,7 @@ static const struct limited {
 	{"clone",     0, THREAD,    1, {THREAD}, false},
 	{"open",      1, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
 	{"openat",    2, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
+	{"linkat",    4, EVERY_BIT, 1, {AT_SYMLINK_FOLLOW}, false}, /* base/output */
 	{"fcntl",     1, EVERY_BIT, 4, {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}, false},
 	{"ioctl",     1, EVERY_BIT, 2, {TCGETS, TIOCGWINSZ}, false}, /* isatty */
 	{"prlimit64", 0, EVERY_BIT, 1, {0}, false},                  /* of ourselves */

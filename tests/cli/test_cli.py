@@ -354,8 +354,9 @@ def test_capture_file_is_private_and_whole(process, tmp_path):
     assert stat.S_IMODE((path / "capture.json").stat().st_mode) == 0o600
     no_leftovers(path, "capture.json")
     (path / "capture.json").write_text("old")
+    (path / "capture.json").chmod(0o640)
     program.capture(process.pid, path / "capture.json")
-    assert stat.S_IMODE((path / "capture.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((path / "capture.json").stat().st_mode) == 0o640
     no_leftovers(path, "capture.json")
 
 

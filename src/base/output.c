@@ -1,0 +1,398 @@
+#include "base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define MODE_NEW 0600
+#define MODE_KEPT 0777
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+
+/* ---- Signals ---- */
+
+/* What a signal handler has to remove; one output is open at a time. */
+static const char *volatile unfinished;
+static volatile int unfinished_dir;
+
+static void unfinished_remove_at_exit(void)
+{
+	if (unfinished)
+		unlinkat(unfinished_dir, unfinished, 0);
+}
+
+static void unfinished_remove(int number)
+{
+	unfinished_remove_at_exit();
+	kill(getpid(), number); /* SA_RESETHAND: the default action now */
+}
+
+static const int guarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+void output_guard_signals(void)
+{
+	struct sigaction action = {.sa_handler = unfinished_remove,
+				   .sa_flags = (int)SA_RESETHAND};
+	struct sigaction before;
+
+	atexit(unfinished_remove_at_exit); /* out of memory */
+	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
+		if (sigaction(guarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(guarded[i], &action, NULL);
+}
+
+/* These wait while a file is there that `unfinished` does not name. */
+static void guarded_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
+		sigaddset(&set, guarded[i]);
+	sigprocmask(how, &set, NULL);
+}
+
+/* ---- New files ---- */
+
+/* Short, so that a name of 255 bytes can be written beside. */
+static bool temporary_name(char *out, size_t size)
+{
+	uint64_t chance;
+
+	if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
+		return false;
+	snprintf(out, size, ".new-%016llx", (unsigned long long)chance);
+	return true;
+}
+
+static void self_path(char *out, size_t size, int fd)
+{
+	snprintf(out, size, "/proc/self/fd/%d", fd);
+}
+
+/* -1: the file system has none, or no name could be given to it, which goes by /proc. */
+static int nameless_make(int dir)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, MODE_NEW);
+	char self[40];
+
+	if (fd < 0)
+		return -1;
+	self_path(self, sizeof self, fd);
+	if (access(self, F_OK) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int temporary_make(struct output *out)
+{
+	int fd = -1;
+
+	guarded_signals(SIG_BLOCK);
+	if (temporary_name(out->temporary, sizeof out->temporary))
+		fd = openat(out->to.dir, out->temporary,
+			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
+	if (fd >= 0) {
+		unfinished_dir = out->to.dir;
+		unfinished = out->temporary;
+	} else {
+		out->temporary[0] = '\0';
+	}
+	guarded_signals(SIG_UNBLOCK);
+	return fd;
+}
+
+/* What the old file has and the new one can have; not where others could have put the old
+ * one. */
+static bool attributes_keep(int fd, const struct destination *to)
+{
+	if (to->kind != DESTINATION_REPLACED || !to->is_private)
+		return true;
+	return fchown(fd, to->st.st_uid, to->st.st_gid) == 0 &&
+	       fchmod(fd, to->st.st_mode & MODE_KEPT) == 0;
+}
+
+static void temporary_remove(struct output *out)
+{
+	unfinished = NULL;
+	if (out->temporary[0])
+		unlinkat(out->to.dir, out->temporary, 0);
+	out->temporary[0] = '\0';
+}
+
+/* -1 with errno; EPERM also when the old file's owner cannot be given to it. */
+static int file_make(struct output *out)
+{
+	int fd = nameless_make(out->to.dir), number;
+
+	if (fd < 0)
+		fd = temporary_make(out);
+	if (fd < 0 || attributes_keep(fd, &out->to))
+		return fd;
+	number = errno;
+	temporary_remove(out);
+	close(fd);
+	errno = number;
+	return -1;
+}
+
+/* ---- Opening ---- */
+
+static bool open_failed(const char *path, struct err *e)
+{
+	return err_set(e, err_kind_of(errno), "%s: %s", path, strerror(errno));
+}
+
+static bool stream_of(struct output *out, int fd, struct err *e)
+{
+	if (fd < 0)
+		return open_failed(out->path, e);
+	out->stream = fdopen(fd, "w");
+	if (out->stream)
+		return true;
+	open_failed(out->path, e);
+	close(fd);
+	return false;
+}
+
+static bool open_descriptor(struct output *out, struct err *e)
+{
+	int fd = out->to.descriptor, flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return open_failed(out->path, e);
+	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
+		return err_set(e, ERR_USAGE, "%s: is open for reading only", out->path);
+	if (fd != STDOUT_FILENO)
+		return stream_of(out, fcntl(fd, F_DUPFD_CLOEXEC, 0), e);
+	out->stream = stdout;
+	return true;
+}
+
+static bool open_filled(struct output *out, struct err *e)
+{
+	out->filled = destination_open(&out->to, O_WRONLY);
+	if (out->filled < 0)
+		return open_failed(out->path, e);
+	return stream_of(out, memfd_create("output", MFD_CLOEXEC), e);
+}
+
+static bool open_file(struct output *out, struct err *e)
+{
+	int fd = file_make(out), number = errno;
+
+	out->makes_file = fd >= 0;
+	if (fd >= 0)
+		return stream_of(out, fd, e);
+	if (out->to.kind == DESTINATION_REPLACED &&
+	    (number == EACCES || number == EPERM || number == EROFS))
+		return open_filled(out, e);
+	return err_set(e, err_kind_of(number), "%s: a new file cannot be made there: %s",
+		       out->path, strerror(number));
+}
+
+static bool open_found(struct output *out, struct err *e)
+{
+	switch (out->to.kind) {
+	case DESTINATION_DESCRIPTOR:
+		return open_descriptor(out, e);
+	case DESTINATION_STREAM:
+		return stream_of(out, destination_open(&out->to, O_WRONLY), e);
+	case DESTINATION_FILLED:
+		return open_filled(out, e);
+	default:
+		return open_file(out, e);
+	}
+}
+
+bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e)
+{
+	*out = (struct output){.path = path, .filled = -1};
+	out->to = (struct destination){.dir = -1, .handle = -1};
+	if (strcmp(path, "-") == 0) {
+		out->stream = stdout;
+		return true;
+	}
+	if (!*path)
+		return err_set(e, ERR_USAGE, "the name of the output is empty");
+	if (!destination_find(&out->to, arena, path, e))
+		return false;
+	if (open_found(out, e))
+		return true;
+	output_abandon(out);
+	return false;
+}
+
+bool output_is_stdout(const struct output *out)
+{
+	struct stat here, there;
+
+	if (out->stream == stdout)
+		return true;
+	return out->to.kind == DESTINATION_DESCRIPTOR && out->to.descriptor > 0 &&
+	       fstat(out->to.descriptor, &there) == 0 && fstat(STDOUT_FILENO, &here) == 0 &&
+	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/* ---- The end ---- */
+
+/* Room is asked for first, so that a full disk leaves the old contents. */
+static bool fill(int to, int from)
+{
+	static uint8_t block[64 << 10];
+	struct stat st;
+	off_t off = 0;
+	ssize_t got;
+
+	if (fstat(from, &st) != 0)
+		return false;
+	if (st.st_size > 0 && fallocate(to, FALLOC_FL_KEEP_SIZE, 0, st.st_size) != 0 &&
+	    (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+		return false;
+	while ((got = pread(from, block, sizeof block, off)) > 0) {
+		if (!file_write_whole(to, (struct bytes){block, (size_t)got}))
+			return false;
+		off += got;
+	}
+	return got == 0 && ftruncate(to, off) == 0;
+}
+
+static bool commit_failed(const struct output *out, int number, struct err *e)
+{
+	return err_set(e, ERR_SYSTEM, "writing %s: %s", out->path, strerror(number));
+}
+
+/* Never onto what is there. */
+static bool name_give(const struct output *out, int fd, const char *name)
+{
+	char self[40];
+
+	self_path(self, sizeof self, fd);
+	return linkat(AT_FDCWD, self, out->to.dir, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool rename_onto(struct output *out, unsigned flags)
+{
+	int dir = out->to.dir;
+
+	return syscall(SYS_renameat2, dir, out->temporary, dir, out->to.name, flags) == 0;
+}
+
+/* Where something is there: a rename replaces it, whatever it became meanwhile, and follows
+ * nothing. Signals wait. */
+static bool replace(struct output *out, int fd)
+{
+	if (!out->temporary[0]) {
+		if (!temporary_name(out->temporary, sizeof out->temporary))
+			return false;
+		if (!name_give(out, fd, out->temporary)) {
+			out->temporary[0] = '\0';
+			return false;
+		}
+	}
+	if (!rename_onto(out, 0))
+		return false;
+	out->temporary[0] = '\0';
+	return true;
+}
+
+/* EEXIST: something is there now. */
+static bool appear(struct output *out, int fd)
+{
+	if (!out->temporary[0])
+		return name_give(out, fd, out->to.name);
+	if (!rename_onto(out, RENAME_NOREPLACE) && (errno != EINVAL || !rename_onto(out, 0)))
+		return false;
+	out->temporary[0] = '\0';
+	return true;
+}
+
+/* Once more when something appeared in between. */
+static bool put_in_place(struct output *out, int fd, struct err *e)
+{
+	bool exists;
+
+	for (int round = 0; round < 2; round++) {
+		if (!destination_still_good(&out->to, out->path, &exists, e))
+			return false;
+		if (exists ? replace(out, fd) : appear(out, fd))
+			return true;
+		if (errno != EEXIST)
+			break;
+	}
+	return commit_failed(out, errno, e);
+}
+
+static bool stream_close(struct output *out)
+{
+	FILE *stream = out->stream;
+
+	out->stream = NULL;
+	return !stream || stream == stdout || fclose(stream) == 0;
+}
+
+static bool finish(struct output *out, struct err *e)
+{
+	int fd = fileno(out->stream);
+	bool ok;
+
+	if (fflush(out->stream) != 0 || ferror(out->stream))
+		return commit_failed(out, errno, e);
+	if (out->filled >= 0)
+		return fill(out->filled, fd) || commit_failed(out, errno, e);
+	if (!out->makes_file)
+		return true;
+	/* Network file systems may say only now that the disk is full. */
+	if (out->temporary[0] && !stream_close(out))
+		return commit_failed(out, errno, e);
+	guarded_signals(SIG_BLOCK);
+	ok = put_in_place(out, fd, e);
+	temporary_remove(out);
+	guarded_signals(SIG_UNBLOCK);
+	return ok;
+}
+
+static bool close_all(struct output *out)
+{
+	bool ok = stream_close(out);
+
+	if (out->filled >= 0)
+		ok = close(out->filled) == 0 && ok;
+	destination_close(&out->to);
+	out->filled = -1;
+	return ok;
+}
+
+bool output_commit(struct output *out, struct err *e)
+{
+	if (out->stream == stdout) {
+		bool ok = fflush(stdout) == 0 && !ferror(stdout);
+		int number = errno;
+
+		close_all(out);
+		return ok || err_set(e, ERR_SYSTEM, "writing stdout: %s", strerror(number));
+	}
+	if (!finish(out, e)) {
+		output_abandon(out);
+		return false;
+	}
+	return close_all(out) || commit_failed(out, errno, e);
+}
+
+void output_abandon(struct output *out)
+{
+	temporary_remove(out);
+	close_all(out);
+}
