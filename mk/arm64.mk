@@ -14,7 +14,7 @@ $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows: $(BUILD)/$(HOST)/libstacker.a
 	@mkdir -p $(@D)
 	$(Q)$(CC_$(HOST)) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(CFLAGS_$(HOST)) $(LDFLAGS_$(HOST)) -o $@ $(filter %.c,$^) $(filter %.a,$^) $(LDLIBS)
 
-arm64-test-programs: $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows | setup-programs
+arm64-test-programs: $(ARM64_ORACLES)/rows $(ARM64_ORACLES)/code_rows $(BUILD)/arm64/test_live_sandbox | setup-programs
 	+$(Q)$(MAKE) -C tests/fixtures $(ARM64_HOST_FIXTURES)
 
 test-arm64: $(HOST) arm64 arm64-test-programs
