@@ -34,7 +34,7 @@ static void *chunk_add(struct arena *arena, size_t size)
 	size_t data_size = own ? size : CHUNK_SIZE;
 	struct arena_chunk *chunk;
 
-	if (data_size > SIZE_MAX - sizeof *chunk)
+	if (arena->fixed || data_size > SIZE_MAX - sizeof *chunk)
 		return NULL;
 	chunk = calloc(1, sizeof *chunk + data_size);
 	if (!chunk)
@@ -50,6 +50,15 @@ static void *chunk_add(struct arena *arena, size_t size)
 	arena->next = chunk->data + size;
 	arena->end = chunk->data + data_size;
 	return chunk->data;
+}
+
+struct arena arena_over(void *at, size_t size)
+{
+	size_t gap = -(uintptr_t)at & (ALIGNMENT - 1);
+	uint8_t *begin = at;
+
+	gap = gap < size ? gap : size;
+	return (struct arena){.next = begin + gap, .end = begin + size, .fixed = true};
 }
 
 void *arena_try(struct arena *arena, size_t count, size_t size)

@@ -18,7 +18,12 @@ struct arena_chunk;
 struct arena {
 	struct arena_chunk *chunk; /* newest first; NULL when nothing was allocated yet */
 	uint8_t *next, *end;       /* free space of the newest chunk */
+	bool fixed;                /* of arena_over: it does not grow */
 };
+
+/* An arena in memory that is there already and all zeros: what it has no room for cannot be had.
+ * The memory stays its owner's. */
+struct arena arena_over(void *at, size_t size);
 
 /* Zeroed memory for `count` items of `size` bytes, aligned for any type; never NULL, also for
  * count 0. The product is checked for overflow. */

@@ -199,7 +199,7 @@ bool snapshot_is_partial(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->thread_count; i++)
 		if (snapshot->threads[i].left_out || was_cut(&snapshot->threads[i]))
 			return true;
-	return snapshot->capture.threads_missing;
+	return snapshot->capture.threads_missing || snapshot->capture.unanswered;
 }
 
 /*

@@ -133,6 +133,11 @@ static void put_restarted(struct sink *sink, const struct capture_facts *facts)
 
 static void put_missing(struct sink *sink, const struct capture_facts *facts)
 {
+	if (facts->unanswered) {
+		sink_text(sink, "Did not answer in time: ");
+		sink_foreign(sink, facts->unanswered);
+		sink_char(sink, '\n');
+	}
 	if (facts->threads_left_out) {
 		sink_text(sink, "Threads left out: ");
 		sink_decimal(sink, facts->threads_left_out);

@@ -2,8 +2,6 @@
  * The capture: prepare, take the pictures of the threads, then turn what was read into a
  * snapshot.
  */
-#include "process/process.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +13,7 @@
 
 #include "base/file.h"
 #include "elf/elf.h"
+#include "process/attempt.h"
 #include "process/files.h"
 #include "process/maps.h"
 #include "process/method.h"
@@ -44,13 +43,13 @@ static const char *timestamp(struct arena *arena)
 			    now.tv_nsec / 1000000);
 }
 
-static void arguments_read(struct job *job, struct snapshot *snapshot)
+static void arguments_read(struct arena *arena, const struct process *process,
+			   struct snapshot *snapshot)
 {
 	VEC(const char *) arguments = {0};
 	struct bytes text;
 
-	if (!file_read_all(job->arena, job->process.dir, "cmdline", (size_t)4 << 20, &text,
-			   NULL))
+	if (!file_read_all(arena, process->dir, "cmdline", (size_t)4 << 20, &text, NULL))
 		return;
 	for (struct reader r = reader_over(text); reader_more(&r);) {
 		const char *argument = (const char *)r.at;
@@ -58,7 +57,7 @@ static void arguments_read(struct job *job, struct snapshot *snapshot)
 		/* A program may have overwritten the last NUL; file_read_all put one behind. */
 		reader_skip(&r, strnlen(argument, reader_left(&r)));
 		reader_skip(&r, reader_more(&r));
-		*vec_push(job->arena, &arguments) = argument;
+		*vec_push(arena, &arguments) = argument;
 	}
 	snapshot->arguments = arguments.at;
 	snapshot->argument_count = arguments.count;
@@ -79,17 +78,30 @@ static void facts_read(struct job *job)
 		.pid = job->process.pid,
 		.executable_path = process_link(&job->process, job->arena, "exe"),
 	};
-	arguments_read(job, snapshot);
+}
+
+static bool program_head(const struct job *job, uint8_t *head, size_t size)
+{
+	int fd;
+	bool whole;
+
+	if (job->avoid->program)
+		return false;
+	step_begin(STEP_PROGRAM, 0, job->out->snapshot.executable_path);
+	fd = openat(job->process.dir, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	whole = fd >= 0 && read(fd, head, size) == (ssize_t)size;
+	fd_close_scoped(&fd);
+	step_begin(STEP_PROCESS, 0, NULL);
+	return whole;
 }
 
 /* A 32-bit program has another register set, stack layout and ELF class. */
 static bool program_check(const struct job *job, struct err *e)
 {
-	SCOPED_FD int fd = openat(job->process.dir, "exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	uint8_t head[EI_NIDENT + 4] = {0};
 	uint16_t machine;
 
-	if (fd < 0 || read(fd, head, sizeof head) != (ssize_t)sizeof head)
+	if (!program_head(job, head, sizeof head))
 		return true; /* not readable: the registers will tell */
 	machine = (uint16_t)(head[EI_NIDENT + 2] | head[EI_NIDENT + 3] << 8);
 	if (head[EI_CLASS] == ELFCLASS32)
@@ -105,13 +117,25 @@ static bool program_check(const struct job *job, struct err *e)
 	return true;
 }
 
+static bool maps_text(struct job *job, struct bytes *text, struct err *e)
+{
+	bool ok;
+
+	step_begin(STEP_MAPS, 0, NULL);
+	ok = file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, text, e);
+	step_begin(STEP_PROCESS, 0, NULL);
+	return ok;
+}
+
 static bool maps_read(struct job *job, struct err *e)
 {
 	struct snapshot *snapshot = &job->out->snapshot;
 	struct bytes text;
 	struct err why = {0};
 
-	if (!file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, &text, &why)) {
+	if (job->avoid->maps)
+		return true;
+	if (!maps_text(job, &text, &why)) {
 		if (why.kind == ERR_PERMISSION)
 			return refused(job, e);
 		if (why.kind == ERR_NOT_FOUND)
@@ -134,11 +158,11 @@ static bool threads_list(struct job *job, struct err *e)
 
 	if (request->tids) {
 		job->tid_count = request->tid_count;
-		job->tids = arena_array(job->arena, uint32_t, request->tid_count);
+		job->tids = arena_array(job->own, uint32_t, request->tid_count);
 		memcpy(job->tids, request->tids, request->tid_count * sizeof job->tids[0]);
 	} else {
 		for (;; room = found + 64) {
-			job->tids = arena_array(job->arena, uint32_t, room);
+			job->tids = arena_array(job->own, uint32_t, room);
 			found = task_list(&job->process, job->tids, room);
 			if (found <= room)
 				break;
@@ -147,11 +171,13 @@ static bool threads_list(struct job *job, struct err *e)
 	}
 	if (job->tid_count == 0)
 		return err_set(e, ERR_NOT_FOUND, "process %u is gone", job->process.pid);
-	job->stats = arena_array(job->arena, struct task_stat, job->tid_count);
-	for (size_t i = 0; i < job->tid_count; i++)
+	job->stats = arena_array(job->own, struct task_stat, job->tid_count);
+	for (size_t i = 0; i < job->tid_count; i++) {
+		step_begin(STEP_PROCESS, job->tids[i], NULL);
 		if (!task_stat(&job->process, job->tids[i], &job->stats[i]) && request->tids)
 			return err_set(e, ERR_NOT_FOUND, "process %u has no thread %u",
 				       job->process.pid, job->tids[i]);
+	}
 	return true;
 }
 
@@ -162,7 +188,8 @@ static bool prepare(struct job *job, struct err *e)
 	    !process_check(&job->process, &job->status, e) || !program_check(job, e) ||
 	    !method_choose(job, e) || !maps_read(job, e))
 		return false;
-	files_open(job->out, job->arena, &job->process);
+	files_open(job->out, job->arena, &job->process, job->avoid);
+	step_begin(STEP_PROCESS, 0, NULL);
 	if (!threads_list(job, e))
 		return false;
 	job->hold = (struct hold){
@@ -174,12 +201,13 @@ static bool prepare(struct job *job, struct err *e)
 		.table = &job->table,
 		.stacks = &job->stacks,
 	};
-	thread_table_prepare(&job->table, job->arena, job->tids, job->tid_count);
-	job->hold.listing = arena_array(job->arena, uint32_t, job->table.capacity);
+	thread_table_prepare(&job->table, job->own, job->tids, job->tid_count);
+	job->hold.listing = arena_array(job->own, uint32_t, job->table.capacity);
 	memory_ready(job->hold.listing, job->table.capacity * sizeof job->hold.listing[0]);
-	if (!stacks_reserve(&job->stacks, job->arena, &job->out->snapshot, job->request,
+	if (!stacks_reserve(&job->stacks, job->own, &job->out->snapshot, job->request,
 			    job->table.capacity, e))
 		return false;
+	job->stacks.avoid = job->avoid;
 	stacks_ready(&job->stacks, job->table.count);
 	return true;
 }
@@ -215,7 +243,7 @@ static struct map *maps_again(struct job *job, size_t *count)
 	struct map *maps;
 
 	*count = 0;
-	if (!file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, &text, NULL))
+	if (job->avoid->maps || !maps_text(job, &text, NULL))
 		return NULL;
 	maps_parse(job->arena, text, &maps, count);
 	return maps;
@@ -230,7 +258,7 @@ static void maps_refresh(struct job *job, struct map *maps, size_t count)
 	captured_close(job->out);
 	snapshot->maps = maps;
 	snapshot->map_count = count;
-	files_open(job->out, job->arena, &job->process);
+	files_open(job->out, job->arena, &job->process, job->avoid);
 }
 
 static size_t count_in_state(const struct thread_table *table, enum held_state state)
@@ -299,20 +327,22 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	bool ok;
 
 	*again = false;
-	if (!prepare(job, e) || !method_run(job, e))
+	if (!prepare(job, e))
 		return false;
+	job->attempt->by_bpf = job->iterator.link >= 0;
+	step_begin(STEP_WORK, 0, NULL);
+	if (!method_run(job, e))
+		return false;
+	job->attempt->by_bpf = job->iterator.link >= 0;
+	step_begin(STEP_PROCESS, 0, NULL);
 	maps = maps_again(job, &map_count);
 	*again = job->hold.exec_seen || image_changed(job, &before) ||
-		 (map_count == 0 && !has_ended(job->request->pid));
+		 (map_count == 0 && !job->avoid->maps && !has_ended(job->request->pid));
 	ok = !*again && outcome_check(job, e);
 	if (ok) {
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
-		job->out->perf_map = perf_map_read(job->arena, &job->process, &job->status);
-		job->out->root = process_foreign_root(&job->process);
-		stacks_keep(&job->stacks);
 	}
-	stacks_release(&job->stacks);
 	return ok;
 }
 
@@ -321,32 +351,53 @@ const char *process_bpf_missing(void)
 	return iterator_missing();
 }
 
-bool process_capture(struct captured *out, struct arena *arena,
-		     const struct capture_request *request, struct err *e)
+bool attempt_threads(struct attempt *attempt, struct err *e)
 {
-	struct job job = {.out = out,
-			  .arena = arena,
-			  .request = request,
+	struct arena own = {0};
+	struct job job = {.attempt = attempt,
+			  .avoid = &attempt->avoid,
+			  .out = attempt->out,
+			  .arena = attempt->arena,
+			  .own = &own,
+			  .request = attempt->request,
 			  .iterator = ITERATOR_CLOSED};
 	bool ok = false, again = true;
 
-	*out = (struct captured){.root = -1};
+	*job.out = (struct captured){.root = -1};
 	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
-		captured_close(out);
-		if (!process_open(&job.process, request->pid, e)) {
-			iterator_close(&job.iterator);
-			return false;
-		}
+		captured_close(job.out);
+		step_begin(STEP_PROCESS, 0, NULL);
+		if (tries)
+			process_close(&job.process);
+		stacks_release(&job.stacks);
+		ok = process_open(&job.process, job.request->pid, e);
+		if (!ok)
+			break;
 		ok = try_once(&job, &again, e);
-		process_close(&job.process);
 	}
-	if (again)
-		err_set(e, ERR_BUSY,
-			"process %u kept starting other programs (exec): try again",
-			request->pid);
-	stacks_release(&job.stacks);
-	iterator_close(&job.iterator);
+	if (ok && again)
+		ok = err_set(e, ERR_BUSY,
+			     "process %u kept starting other programs (exec): try again",
+			     job.request->pid);
+	iterator_close(&job.iterator); /* `own` and the stacks go with this process */
+	attempt->process = job.process;
+	attempt->status = job.status;
 	if (!ok)
-		captured_close(out);
+		process_close(&attempt->process);
 	return ok;
+}
+
+void attempt_extras(struct attempt *attempt)
+{
+	struct captured *out = attempt->out;
+
+	step_begin(STEP_ROOT, 0, NULL);
+	out->root = process_foreign_root(&attempt->process);
+	step_begin(STEP_PERF_MAP, 0, NULL);
+	out->perf_map = perf_map_read(attempt->arena, &attempt->process, &attempt->status);
+	step_begin(STEP_ARGUMENTS, 0, NULL);
+	if (!attempt->avoid.space)
+		arguments_read(attempt->arena, &attempt->process, &out->snapshot);
+	step_end();
+	process_close(&attempt->process);
 }

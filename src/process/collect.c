@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process/step.h"
+
 /* Older glibc has no such name for it. */
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -169,6 +171,7 @@ void threads_collect(struct hold *hold, size_t from, size_t to)
 	uint64_t begin = tracee_now_ns(), deadline = begin + hold->timeout_ns, waited;
 	bool any_late = false;
 
+	step_begin(STEP_STOP, 0, NULL);
 	for (size_t i = to; i-- > from && !hold->ended_by;) {
 		struct held_thread *thread = &hold->table->threads[i];
 

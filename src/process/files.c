@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "elf/elf.h"
+#include "process/step.h"
 
 /* Of the smallest page there is. */
 #define FIRST_PAGE 4096
@@ -137,7 +138,7 @@ static int open_checked(struct arena *arena, const struct process *process,
 
 static int module_file_open(struct arena *arena, const struct process *process,
 			    const struct map *map, const struct snapshot_module *module,
-			    const char **why)
+			    const struct avoid *avoid, const char **why)
 {
 	char name[64];
 	struct stat st;
@@ -145,7 +146,8 @@ static int module_file_open(struct arena *arena, const struct process *process,
 
 	snprintf(name, sizeof name, "map_files/%jx-%jx", (uintmax_t)map->start,
 		 (uintmax_t)map->end);
-	fd = file_open_at(process->dir, name, false, &st);
+	errno = ENOENT;
+	fd = avoid->space ? -1 : file_open_at(process->dir, name, false, &st);
 	if (fd >= 0)
 		return fd;
 	if (errno == EINVAL) {
@@ -156,15 +158,21 @@ static int module_file_open(struct arena *arena, const struct process *process,
 	if (fd >= 0)
 		return fd;
 	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
-	if (module->is_executable)
+	if (module->is_executable && !avoid->program)
 		fd = file_open_at(process->dir, "exe", false, &st);
 	return fd;
+}
+
+static void step_file(const struct map *map)
+{
+	step_begin(STEP_FILE, step_device(map->device_major, map->device_minor), map->path);
 }
 
 static bool leads_to(const struct process *process, const struct map *map, const char *path)
 {
 	struct stat st;
 
+	step_file(map);
 	return file_look_inside(process->root, path, &st) && st.st_ino == map->inode;
 }
 
@@ -204,20 +212,21 @@ static void newline_check(struct arena *arena, const struct process *process, st
 
 /* By device and inode; where the device in maps is not stat's (overlay, btrfs), by the path. */
 static bool is_executable(struct arena *arena, const struct process *process,
-			  const struct snapshot *snapshot, const struct map *map)
+			  const struct snapshot *snapshot, const struct map *map, bool may_ask)
 {
 	const char *path =
 		map->deleted ? arena_printf(arena, "%s (deleted)", map->path) : map->path;
 	struct stat st;
 
-	if (fstatat(process->dir, "exe", &st, 0) == 0 && st.st_ino == map->inode &&
+	if (may_ask && fstatat(process->dir, "exe", &st, 0) == 0 && st.st_ino == map->inode &&
 	    major(st.st_dev) == map->device_major && minor(st.st_dev) == map->device_minor)
 		return true;
 	return snapshot->executable_path && strcmp(snapshot->executable_path, path) == 0;
 }
 
 /* First and last address of each module, and where its headers lie. */
-static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t pid)
+static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t pid,
+			const struct avoid *avoid)
 {
 	for (size_t i = 0; i < snapshot->map_count; i++) {
 		const struct map *map = &snapshot->maps[i];
@@ -229,8 +238,11 @@ static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t
 		if (module->end == 0)
 			module->start = map->start;
 		module->end = map->end;
-		if (map->off == 0 && !module->build_id)
-			module->build_id = build_id_in_memory(arena, pid, map->start);
+		if (map->off != 0 || module->build_id || avoid->space ||
+		    !avoid_permits_file(avoid, map))
+			continue;
+		step_file(map);
+		module->build_id = build_id_in_memory(arena, pid, map->start);
 	}
 }
 
@@ -260,34 +272,82 @@ static void vdso_read(struct snapshot *snapshot, struct arena *arena, uint32_t p
 			       image_size(image, memory_read(pid, map->start, image, size))};
 }
 
-void files_open(struct captured *out, struct arena *arena, const struct process *process)
+/* All that takes the lock of its memory and nothing else: whether that answers. */
+static void space_read(struct snapshot *snapshot, struct arena *arena, uint32_t pid)
+{
+	step_begin(STEP_SPACE, 0, NULL);
+	for (size_t i = 0; i < snapshot->map_count; i++)
+		if (is_vdso(&snapshot->maps[i]))
+			vdso_read(snapshot, arena, pid, &snapshot->maps[i]);
+}
+
+/* With the device of the program's file, when that did not answer. */
+static struct avoid program_avoided(const struct snapshot *snapshot, const struct avoid *avoid)
+{
+	struct avoid all = *avoid;
+	const char *program = snapshot->executable_path;
+
+	for (size_t i = 0; avoid->program && program && i < snapshot->map_count; i++) {
+		const struct map *map = &snapshot->maps[i];
+
+		if (strcmp(map->path, program) == 0 && avoid_permits_file(&all, map))
+			avoid_file(&all, map);
+	}
+	return all;
+}
+
+static void names_check(struct snapshot *snapshot, struct arena *arena,
+			const struct process *process, const struct avoid *avoid)
+{
+	for (size_t i = 0; i < snapshot->map_count; i++) {
+		struct map *map = &snapshot->maps[i];
+
+		if (!avoid_permits_file(avoid, map))
+			continue;
+		deleted_check(arena, process, map);
+		newline_check(arena, process, map);
+	}
+}
+
+static void module_fill(struct captured *out, struct arena *arena,
+			const struct process *process, const struct avoid *avoid, size_t index,
+			const struct map *map)
+{
+	struct snapshot_module *module = &out->snapshot.modules[index];
+
+	module->path = map->path;
+	out->files[index] = -1;
+	if (is_vdso(map))
+		return;
+	step_file(map);
+	module->is_executable =
+		is_executable(arena, process, &out->snapshot, map, !avoid->program);
+	if (avoid_permits_file(avoid, map))
+		out->files[index] =
+			module_file_open(arena, process, map, module, avoid, &out->whys[index]);
+	else
+		out->whys[index] = "its file system did not answer";
+}
+
+void files_open(struct captured *out, struct arena *arena, const struct process *process,
+		const struct avoid *avoid)
 {
 	struct snapshot *snapshot = &out->snapshot;
+	struct avoid avoided = program_avoided(snapshot, avoid);
 	map_list firsts = {0};
 
-	for (size_t i = 0; i < snapshot->map_count; i++) {
-		deleted_check(arena, process, &snapshot->maps[i]);
-		newline_check(arena, process, &snapshot->maps[i]);
-	}
+	if (!avoid->space)
+		space_read(snapshot, arena, process->living);
+	names_check(snapshot, arena, process, &avoided);
 	maps_group(snapshot, arena, &firsts);
 	snapshot->module_count = firsts.count;
 	snapshot->modules = arena_array(arena, struct snapshot_module, firsts.count);
 	out->files = arena_array(arena, int, firsts.count);
 	out->whys = arena_array(arena, const char *, firsts.count);
-	extents_set(snapshot, arena, process->living);
-	for (size_t i = 0; i < firsts.count; i++) {
-		const struct map *map = firsts.at[i];
-		struct snapshot_module *module = &snapshot->modules[i];
-
-		module->path = map->path;
-		out->files[i] = -1;
-		if (is_vdso(map)) {
-			vdso_read(snapshot, arena, process->living, map);
-			continue;
-		}
-		module->is_executable = is_executable(arena, process, snapshot, map);
-		out->files[i] = module_file_open(arena, process, map, module, &out->whys[i]);
-	}
+	extents_set(snapshot, arena, process->living, &avoided);
+	for (size_t i = 0; i < firsts.count; i++)
+		module_fill(out, arena, process, &avoided, i, firsts.at[i]);
+	step_end();
 }
 
 /* Read, not mapped: its writer may truncate it at any time. */

@@ -9,12 +9,14 @@
 #ifndef STACKER_PROCESS_FILES_H
 #define STACKER_PROCESS_FILES_H
 
+#include "process/avoid.h"
 #include "process/process.h"
 #include "process/procfs.h"
 
 /* Fills out->snapshot.modules and maps[].module, out->files and out->whys; reads the vDSO. Every
- * file that has an executable mapping is a module. */
-void files_open(struct captured *out, struct arena *arena, const struct process *process);
+ * file that has an executable mapping is a module. What `avoid` names is not looked at. */
+void files_open(struct captured *out, struct arena *arena, const struct process *process,
+		const struct avoid *avoid);
 
 /* The text that just-in-time compilers write for perf: /tmp/perf-PID.map in the target's root, by
  * its pid in its own pid namespace. Only a regular file of the target's user or of root; empty when

@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "process/calls.h"
 #include "process/job.h"
+#include "process/ready.h"
 
 static const char *left_out_reason(const struct job *job, const struct held_thread *held)
 {
@@ -38,6 +39,7 @@ static void left_out_describe(const struct job *job, struct thread *thread)
 {
 	struct task_call call;
 
+	step_begin(STEP_TEXTS, thread->tid, NULL);
 	thread->wait_channel = process_text(&job->process, job->arena, thread->tid, "wchan");
 	thread->kernel_stack = process_text(&job->process, job->arena, thread->tid, "stack");
 	if (task_call(&job->process, thread->tid, &call))
@@ -78,13 +80,27 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 		return;
 	}
 	thread->left_out = left_out_reason(job, held);
-	left_out_describe(job, thread);
+	if (!job->avoid->texts)
+		left_out_describe(job, thread);
+}
+
+/* The copied stacks, where the other process sees them. */
+static uint8_t *stacks_shared(const struct job *job)
+{
+	size_t size = job->stacks.used;
+	uint8_t *bytes = arena_alloc(job->arena, size + 1, 1);
+
+	memory_populate(bytes, size);
+	if (size)
+		memcpy(bytes, job->stacks.buffer, size);
+	return bytes;
 }
 
 /* Pieces of one thread need not be neighbours in the plan: count, then fill. */
 static void pieces_take(struct job *job, const int32_t *thread_of)
 {
 	struct snapshot *snapshot = &job->out->snapshot;
+	uint8_t *bytes = stacks_shared(job);
 
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < job->stacks.count; i++) {
@@ -97,7 +113,7 @@ static void pieces_take(struct job *job, const int32_t *thread_of)
 			if (pass == 1)
 				thread->pieces[thread->piece_count] = (struct memory_piece){
 					copy->va,
-					{copy->at, copy->got},
+					{bytes + (copy->at - job->stacks.buffer), copy->got},
 				};
 			else if (!copy->guessed)
 				thread->stack_missing += copy->wanted - copy->got;
@@ -201,6 +217,7 @@ void snapshot_fill(struct job *job)
 		uint32_t index = (uint32_t)order[i];
 
 		thread_of[index] = (int32_t)i;
+		step_begin(STEP_PROCESS, table->threads[index].tid, NULL);
 		thread_fill(job, index, &snapshot->threads[i]);
 		snapshot->threads[i].stack_missing = job->stacks.unplanned[index];
 	}

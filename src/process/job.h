@@ -4,13 +4,19 @@
 #ifndef STACKER_PROCESS_JOB_H
 #define STACKER_PROCESS_JOB_H
 
+#include "process/avoid.h"
 #include "process/hold.h"
 #include "process/iterator.h"
 #include "process/process.h"
 
+struct attempt;
+
 struct job {
+	struct attempt *attempt;
+	const struct avoid *avoid;
 	struct captured *out;
-	struct arena *arena;
+	struct arena *arena; /* what is found: both processes see it */
+	struct arena *own;   /* what it takes to find it; ready for quick writes */
 	const struct capture_request *request;
 	struct process process;
 	struct process_status status;

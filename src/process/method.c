@@ -41,7 +41,7 @@ static bool by_bpf(struct job *job, struct err *e)
 		.never_stop = job->request->never_stop,
 	};
 
-	return sleepers_capture(&sleepers, job->arena, e);
+	return sleepers_capture(&sleepers, job->own, e);
 }
 
 static bool by_ptrace(struct job *job, struct err *e)

@@ -40,6 +40,17 @@ static void written_by_kernel(uint8_t *at, const uint8_t *end)
 	}
 }
 
+/* Whole pages only is what the kernel takes. */
+void memory_populate(void *at, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	size_t before = -(uintptr_t)at & (page - 1);
+
+	if (before < size)
+		madvise((uint8_t *)at + before, (size - before) & ~(page - 1),
+			MADV_POPULATE_WRITE);
+}
+
 void memory_ready(void *at, size_t size)
 {
 	const uint8_t *end = (uint8_t *)at + size;

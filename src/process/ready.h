@@ -16,4 +16,7 @@
  * stays. */
 void memory_ready(void *at, size_t size);
 
+/* The first half of it: many pages with one fault, where the kernel can (Linux 5.14). */
+void memory_populate(void *at, size_t size);
+
 #endif

@@ -110,16 +110,6 @@ void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
 	stacks->count = kept;
 }
 
-void stacks_keep(struct stacks *stacks)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t used = (stacks->used + page - 1) & ~(page - 1);
-
-	if (stacks->buffer && used < stacks->total)
-		munmap(stacks->buffer + used, stacks->total - used);
-	stacks->buffer = NULL;
-}
-
 void stacks_release(struct stacks *stacks)
 {
 	if (stacks->buffer)
@@ -190,6 +180,8 @@ static struct stack_copy *copy_plan(struct stacks *stacks, uint32_t thread, uint
 
 	if (stacks->count == stacks->capacity)
 		return NULL;
+	if (stacks->avoid && !avoid_permits_memory(stacks->avoid, stacks->snapshot, va))
+		size = 0;
 	if (size > stacks->total - stacks->used)
 		size = (stacks->total - stacks->used) & ~UINT64_C(7);
 	*copy = (struct stack_copy){
@@ -235,7 +227,8 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 	pid_t pid = (pid_t)stacks->tid;
 
 	while (from < to) {
-		size_t batch = to - from < STACKS_BATCH ? to - from : STACKS_BATCH;
+		size_t most = stacks->avoid && stacks->avoid->one_by_one ? 1 : STACKS_BATCH;
+		size_t batch = to - from < most ? to - from : most;
 		ssize_t got;
 
 		for (size_t i = 0; i < batch; i++) {
@@ -244,6 +237,7 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 			local[i] = (struct iovec){copy->at, copy->got};
 			remote[i] = (struct iovec){(void *)(uintptr_t)copy->va, copy->got};
 		}
+		step_begin(STEP_STACKS, stacks->copies[from].va, NULL);
 		got = process_vm_readv(pid, local, batch, remote, batch, 0);
 		stacks->refused |= got < 0 && errno == EPERM;
 		if (got < 0)
@@ -258,6 +252,7 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 			}
 			got -= (ssize_t)copy->got;
 		}
+		step_end();
 	}
 }
 

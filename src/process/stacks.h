@@ -12,6 +12,7 @@
 #ifndef STACKER_PROCESS_STACKS_H
 #define STACKER_PROCESS_STACKS_H
 
+#include "process/avoid.h"
 #include "process/process.h"
 
 /* Stretches for one system call (UIO_MAXIOV). */
@@ -45,7 +46,8 @@ struct stacks {
 	struct iovec *here, *there; /* STACKS_BATCH of each */
 	uint8_t *buffer;            /* `total` bytes reserved, the first part made ready */
 	uint64_t used;
-	bool refused; /* the kernel does not permit to read this memory */
+	const struct avoid *avoid; /* what is not read; NULL: all is */
+	bool refused;              /* the kernel does not permit to read this memory */
 };
 
 /* Before the stop: room for so many threads at most. False with ERR_SYSTEM when the memory
@@ -64,9 +66,6 @@ void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t
 /* Forgets what was copied of the threads that have registers in `owners`: they are copied anew,
  * or have no picture after all. */
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners);
-
-/* Nothing more is copied: gives back what was not used. What was copied stays for good. */
-void stacks_keep(struct stacks *stacks);
 
 void stacks_release(struct stacks *stacks);
 

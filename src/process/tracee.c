@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "process/step.h"
+
 /* musl's elf.h has it, older glibc's sys/ptrace.h has not. */
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -35,6 +37,7 @@ void tracee_seize(struct hold *hold, struct held_thread *thread)
 	bool seized;
 
 	__atomic_store_n(&hold->seizing, thread->tid, __ATOMIC_RELAXED);
+	step_begin(STEP_ATTACH, thread->tid, NULL);
 	seized = ptrace(PTRACE_SEIZE, pid_of(thread), NULL, (void *)PTRACE_O_TRACEEXEC) == 0;
 	thread->error = seized ? 0 : errno;
 	__atomic_store_n(&hold->seizing, 0, __ATOMIC_RELAXED);

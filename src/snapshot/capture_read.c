@@ -125,6 +125,7 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 	facts->calls_restarted = (uint32_t)member_number(&node, "calls_restarted", UINT32_MAX);
 	facts->stack_bytes = member_number(&node, "stack_bytes", UINT64_MAX);
 	facts->stack_bytes_missing = member_number(&node, "stack_bytes_missing", UINT64_MAX);
+	facts->unanswered = member_text(&node, "unanswered");
 }
 
 static void read_document(const struct node *document, struct snapshot *out)

@@ -23,6 +23,7 @@ static void put_capture(struct json_out *out, const struct capture_facts *facts)
 	json_count(out, "calls_restarted", facts->calls_restarted);
 	json_count(out, "stack_bytes", facts->stack_bytes);
 	json_count(out, "stack_bytes_missing", facts->stack_bytes_missing);
+	json_text(out, "unanswered", facts->unanswered);
 	json_close(out, '}');
 }
 

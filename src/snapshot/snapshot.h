@@ -165,6 +165,7 @@ struct capture_facts {
 	uint32_t calls_restarted; /* blocked system calls kept from returning EINTR */
 	uint64_t stack_bytes;     /* copied in all */
 	uint64_t stack_bytes_missing;
+	const char *unanswered; /* what did not answer in time, in one phrase; or NULL */
 };
 
 struct snapshot {

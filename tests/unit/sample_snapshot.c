@@ -126,6 +126,7 @@ struct snapshot sample_x86_64(struct arena *arena)
 				.calls_restarted = 5,
 				.stack_bytes = 12345,
 				.stack_bytes_missing = 4096,
+				.unanswered = "the file system 0:45 of /srv/app",
 			},
 	};
 

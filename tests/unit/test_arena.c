@@ -75,6 +75,30 @@ static void test_the_only_one_goes(void **state)
 	arena_free(&arena);
 }
 
+/* Zeroed and aligned as ever, to its last byte and not beyond. */
+static void test_one_over_memory_ends_with_it(void **state)
+{
+	static uint8_t memory[4096];
+	struct arena arena = arena_over(memory + 1, sizeof memory - 1);
+	size_t given = 0;
+	uint8_t *at;
+
+	(void)state;
+	while ((at = arena_try(&arena, 1, 100))) {
+		assert_int_equal((uintptr_t)at % _Alignof(max_align_t), 0);
+		assert_true(at > memory && at + 100 <= memory + sizeof memory);
+		assert_int_equal(at[0] | at[99], 0);
+		memset(at, 1, 100);
+		given++;
+	}
+	assert_true(given >= 36);
+	assert_null(arena_try(&arena, 1, (size_t)1 << 20));
+	assert_false(arena_drop(&arena, memory, 100000));
+	arena_free(&arena);
+	arena = arena_over(memory + 1, 2);
+	assert_null(arena_try(&arena, 1, 1));
+}
+
 static void test_small_and_strange_ones_stay(void **state)
 {
 	struct arena arena = {0};
@@ -94,6 +118,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_there_is_null),
 		cmocka_unit_test(test_any_large_one_goes),
 		cmocka_unit_test(test_the_only_one_goes),
+		cmocka_unit_test(test_one_over_memory_ends_with_it),
 		cmocka_unit_test(test_small_and_strange_ones_stay),
 	};
 

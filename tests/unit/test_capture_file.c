@@ -132,6 +132,7 @@ static void assert_same_facts(const struct capture_facts *a, const struct captur
 	assert_int_equal(a->calls_restarted, b->calls_restarted);
 	assert_int_equal(a->stack_bytes, b->stack_bytes);
 	assert_int_equal(a->stack_bytes_missing, b->stack_bytes_missing);
+	assert_same_text(a->unanswered, b->unanswered);
 }
 
 static void assert_same(const struct snapshot *a, const struct snapshot *b, bool with_stacks)
@@ -482,6 +483,7 @@ static const struct {
 	{"calls_restarted", NUMBER, false, FREE},
 	{"stack_bytes", NUMBER, false, FREE},
 	{"stack_bytes_missing", NUMBER, false, FREE},
+	{"unanswered", TEXT, false, FREE},
 	{"memory_maps", ARRAY, false, OBJECT},
 	{"start", NUMBER, false, FREE}, /* required of maps, not of modules: see `lies` */
 	{"end", FREE, false, FREE},     /* of maps a number, of threads a word: see `lies` */
