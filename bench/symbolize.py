@@ -88,8 +88,11 @@ def newest(name):
     return next((found for found in names if shutil.which(found)), None)
 
 
-def tools(stacker):
-    yield "stacker addr2line", lambda file: [stacker, "addr2line", "-f", "-i", "-e", file]
+def tools(options):
+    yield "stacker addr2line", lambda file: [options.stacker, "addr2line", "-f", "-i", "-e", file]
+    gimli = options.place / "gimli-addr2line"
+    if gimli.exists():
+        yield gimli.name, lambda file: [gimli, file]
     llvm = newest("llvm-symbolizer")
     if llvm:
         # Else it reads the compressed file of the same build-id, where the package is installed.
@@ -99,11 +102,19 @@ def tools(stacker):
             yield name, lambda file, name=name: [name, "-f", "-i", "-e", file]
 
 
-def measured(stacker, file, addresses, options):
+def version(name, command):
+    """gimli's program has none; the packages it was built of have."""
+    if not name.startswith("gimli"):
+        return measure.version(command("x")[0])
+    packages = sorted(pathlib.Path("/usr/share/cargo/registry").glob("addr2line-*"))
+    return f"gimli's {packages[-1].name}" if packages else name
+
+
+def measured(file, addresses, options):
     """{tool: [Run, ...]}; one run alone for what was cut or slow."""
     results, done = {}, set()
     for _ in range(options.runs):
-        for name, command in tools(stacker):
+        for name, command in tools(options):
             if name in done:
                 continue
             with open(addresses, encoding="ascii") as stdin:
@@ -147,7 +158,7 @@ def measure_package(names, options, place):
             addresses = place / f"{name}.{count}"
             addresses.write_text(function_addresses(packed, count), encoding="ascii")
             quietly("cksum", file)  # now it is in the page cache
-            results = measured(options.stacker, file, addresses, options)
+            results = measured(file, addresses, options)
             entries += report(f"{name}, {form}", count, results)
     return entries
 
@@ -166,10 +177,10 @@ def arguments():
 
 def main():
     options = arguments()
-    place = options.place.resolve()
+    place = options.place = options.place.resolve()
     place.mkdir(parents=True, exist_ok=True)
     print(f"{measure.machine()}; " +
-          "; ".join(measure.version(command("x")[0]) for _, command in tools(options.stacker)) + "\n")
+          "; ".join(version(*tool) for tool in tools(options)) + "\n")
     measure.head("debug file", "addresses", "tool", "wall s", "cpu s", "peak MB",
                  "fastest peer / stacker: wall, cpu, memory")
     entries = []

@@ -1,6 +1,6 @@
 # Measurements beside other tools. Included by the Makefile.
 
-.PHONY: bench bench-symbols setup-bench
+.PHONY: bench bench-symbols setup-bench gimli
 RUNS ?= 5
 # Some of: stop, methods, trace, start, symbols, unwind, real, capture, instructions.
 BENCH ?=
@@ -8,6 +8,12 @@ BENCH_RESULTS ?= $(BUILD)/bench/results.md
 
 setup-bench:
 	@scripts/install-packages symbolizer bench
+	@$(MAKE) --no-print-directory gimli
+
+# A peer that not every distribution has: then it is left out, and the table shows that.
+gimli:
+	-@scripts/install-packages gimli
+	-@scripts/build-gimli $(BUILD)/bench
 
 BENCHES := $(addprefix $(BUILD)/bench/,unwind_bench capture_bench lookup_bench)
 $(BENCHES): $(BUILD)/bench/%: bench/%.c $(BUILD)/$(HOST)/libstacker.a
@@ -19,6 +25,6 @@ $(BENCHES): $(BUILD)/bench/%: bench/%.c $(BUILD)/$(HOST)/libstacker.a
 bench: $(HOST) $(BENCHES) | setup-test setup-bench
 	$(Q)$(PYTHON) bench/all.py $(BENCH_RESULTS) $(DIST)/stacker-$(HOST) $(BUILD) --runs $(RUNS) $(if $(BENCH),--only $(BENCH))
 
-bench-symbols: $(HOST) | setup-programs
+bench-symbols: $(HOST) | setup-programs gimli
 	$(Q)$(PYTHON) bench/symbolize.py $(DIST)/stacker-$(HOST) --runs $(RUNS) --place $(BUILD)/bench \
 		--json $(BUILD)/bench/symbolize.json
