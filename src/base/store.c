@@ -112,23 +112,6 @@ bool store_read(const struct store *store, struct arena *arena, const char *name
 	       file_read_fd(arena, fd, name, STORE_FILE_MAX, out, NULL);
 }
 
-/* No fsync: what a crash leaves is found out by who reads it. */
-static bool write_beside(const struct store *store, const char *name, const char *unfinished,
-			 struct bytes contents)
-{
-	int fd = openat(store->dir, unfinished,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	bool ok = fd >= 0 && file_write_whole(fd, contents);
-
-	if (fd < 0)
-		return false;
-	ok = close(fd) == 0 && ok;
-	ok = ok && renameat(store->dir, unfinished, store->dir, name) == 0;
-	if (!ok)
-		unlinkat(store->dir, unfinished, 0);
-	return ok;
-}
-
 /* ---- All files ---- */
 
 enum kind { FOREIGN, WHOLE, BEING_WRITTEN };
@@ -237,22 +220,95 @@ static void trim(const struct store *store, const char *kept)
 	arena_free(&scratch);
 }
 
-bool store_write(const struct store *store, const char *name, struct bytes contents)
+/* ---- Writing ---- */
+
+void store_file_begin(const struct store *store, struct store_file *file)
 {
-	char unfinished[16 + sizeof UNFINISHED];
 	uint64_t chance;
 
-	if (contents.len > STORE_FILE_MAX || kind_of(name) != WHOLE ||
-	    getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
-		return false;
+	file->fd = -1;
+	if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
+		return;
 	signal(SIGXFSZ, SIG_IGN); /* `ulimit -f` is a write error like any other */
-	snprintf(unfinished, sizeof unfinished, "%016llx" UNFINISHED,
+	snprintf(file->unfinished, sizeof file->unfinished, "%016llx" UNFINISHED,
 		 (unsigned long long)chance);
-	if (!write_beside(store, name, unfinished, contents))
-		return false;
-	trim(store, name);
+	file->fd = openat(store->dir, file->unfinished,
+			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+bool store_file_put(struct store_file *file, uint64_t off, struct bytes contents)
+{
+	while (contents.len) {
+		ssize_t put = pwrite(file->fd, contents.at, contents.len, (off_t)off);
+
+		if (put < 0 && errno != EINTR)
+			return false;
+		off += put > 0 ? (uint64_t)put : 0;
+		contents = bytes_from(contents, put > 0 ? (uint64_t)put : 0);
+	}
 	return true;
 }
+
+void store_file_drop(const struct store *store, struct store_file *file)
+{
+	if (file->fd < 0)
+		return;
+	close(file->fd);
+	unlinkat(store->dir, file->unfinished, 0);
+	file->fd = -1;
+}
+
+/* No fsync: what a crash leaves is found out by who reads it. */
+bool store_file_finish(const struct store *store, struct store_file *file, const char *name)
+{
+	bool ok;
+
+	if (file->fd < 0)
+		return false;
+	ok = close(file->fd) == 0 && kind_of(name) == WHOLE &&
+	     renameat(store->dir, file->unfinished, store->dir, name) == 0;
+	file->fd = -1;
+	if (ok)
+		trim(store, name);
+	else
+		unlinkat(store->dir, file->unfinished, 0);
+	return ok;
+}
+
+bool store_write(const struct store *store, const char *name, struct bytes contents)
+{
+	struct store_file file;
+
+	if (contents.len > STORE_FILE_MAX || kind_of(name) != WHOLE)
+		return false;
+	store_file_begin(store, &file);
+	if (file.fd < 0)
+		return false;
+	if (store_file_put(&file, 0, contents))
+		return store_file_finish(store, &file, name);
+	store_file_drop(store, &file);
+	return false;
+}
+
+int store_file_open(const struct store *store, const char *name, uint64_t *size)
+{
+	struct stat st;
+	int fd = file_open_at(store->dir, name, true, &st);
+
+	*size = fd >= 0 ? (uint64_t)st.st_size : 0;
+	if (fd < 0 || (is_ours(&st) && *size <= STORE_PIECES_MAX))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void store_remove(const struct store *store, const char *name)
+{
+	if (kind_of(name) == WHOLE)
+		unlinkat(store->dir, name, 0);
+}
+
+/* ---- Looking after it ---- */
 
 struct store_size store_measure(const struct store *store)
 {

@@ -54,6 +54,26 @@ bool store_read(const struct store *store, struct arena *arena, const char *name
  * it was. */
 bool store_write(const struct store *store, const char *name, struct bytes contents);
 
+/* A file that is written piece by piece, and is there once it is finished. */
+struct store_file {
+	int fd; /* -1: it could not be made, or a write failed */
+	char unfinished[32];
+};
+
+/* Of such a file: it is not read as a whole. */
+#define STORE_PIECES_MAX ((uint64_t)32 << 20)
+
+void store_file_begin(const struct store *store, struct store_file *file);
+/* By several threads at once, if they like. */
+bool store_file_put(struct store_file *file, uint64_t off, struct bytes contents);
+/* Gives it its name, as store_write does; store_file_drop removes it. */
+bool store_file_finish(const struct store *store, struct store_file *file, const char *name);
+void store_file_drop(const struct store *store, struct store_file *file);
+
+/* Opens a file that can be trusted, of at most STORE_PIECES_MAX; -1: there is none. */
+int store_file_open(const struct store *store, const char *name, uint64_t *size);
+void store_remove(const struct store *store, const char *name);
+
 struct store_size store_measure(const struct store *store);
 /* Removes the store's files. Says what was there and could be removed. */
 struct store_size store_clear(const struct store *store);

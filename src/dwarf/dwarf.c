@@ -24,6 +24,11 @@ struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 	return dwarf;
 }
 
+void dwarf_use_points(struct dwarf *dwarf, struct points *points)
+{
+	dwarf->main.points = points;
+}
+
 const char *dwarf_problem(const struct dwarf *dwarf)
 {
 	return dwarf->problem;

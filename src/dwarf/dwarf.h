@@ -28,6 +28,7 @@ struct dwarf_answer {
 };
 
 struct dwarf;
+struct points;
 
 /* Where companions of a file are: a .dwo, a .dwp, a dwz file. `open` maps and opens the ELF file
  * at a path, checks what it was asked to check (build-id when not empty), and returns NULL when
@@ -48,6 +49,10 @@ struct dwarf_companions {
  * what cannot be read answers nothing, and dwarf_problem() says the first thing that was wrong. */
 struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 			 const struct dwarf_companions *companions);
+
+/* To be used, or learned, for the file's compressed sections (dwarf/points); before the first lookup. They
+ * must live as long. */
+void dwarf_use_points(struct dwarf *dwarf, struct points *points);
 
 /* Answers all addresses; `answers[].ea` is set by the caller, in ascending order, duplicates
  * allowed. Everything returned lives in the arena, or in the contents of the ELF files it was read

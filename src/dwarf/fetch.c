@@ -55,11 +55,15 @@ void fetch_claimed(struct claims *claims)
 	for (size_t i = 0; i < claims->asked->count; i++)
 		wish.all_roots |= claims->counts[i] == 0;
 	wish.units = units;
+	if (sparse_use_points(claims->sections, &wish))
+		return;
 	fetch(claims->sections, wish);
 }
 
 void fetch_roots(struct sections *sections)
 {
-	if (sections->sparse)
-		fetch(sections, (struct sparse_wish){.all_roots = true});
+	const struct sparse_wish wish = {.all_roots = true};
+
+	if (sections->sparse && !sparse_use_points(sections, &wish))
+		fetch(sections, wish);
 }

@@ -5,6 +5,9 @@
 #include "dwarf/context.h"
 #include "dwarf/line.h"
 
+/* Of a header, to where its length has been read. */
+#define LENGTH_SIZE 12
+
 /* Columns of a version 5 table: five kinds exist. */
 #define COLUMNS_MAX 16
 
@@ -126,11 +129,13 @@ bool line_table_read(struct line_table *table, struct unit *unit, struct section
 				       : section_bytes(sections, SECTION_LINE);
 	struct reader r = reader_at(section, off);
 
+	section_need(sections, SECTION_LINE, off, LENGTH_SIZE);
 	*table = (struct line_table){.unit = unit, .sections = sections, .scratch = scratch};
 	*end = 0;
 	if (!unit_length_read(&r, &table->encoding.offset_size))
 		return false;
 	*end = (uint64_t)(r.end - r.begin);
+	section_need(sections, SECTION_LINE, off, *end - off);
 	if (!dwarf_work(sections->dwarf, *end - off) || !header_read(table, &r))
 		return false;
 	/* Damaged tables cost the names of files, not the lines. */

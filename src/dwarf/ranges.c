@@ -38,6 +38,7 @@ static bool list_5_offset(struct unit *unit, const struct form_value *ranges, ui
 	    __builtin_add_overflow(slot, base, &slot))
 		return false;
 	r = reader_at(unit_section(unit, SECTION_RNGLISTS), slot);
+	section_need(unit->sections, SECTION_RNGLISTS, slot, sizeof(uint64_t));
 	*off = read_offset(&r, unit->encoding);
 	return !reader_failed(&r) && !__builtin_add_overflow(*off, base, off);
 }
@@ -147,10 +148,26 @@ static bool list_5_next(struct range_walk *walk, struct range *out)
 	return !reader_failed(r);
 }
 
+/* Of an entry: what it is, and two numbers of any kind. */
+#define ENTRY_SIZE_MAX 32
+
+static void entry_need(struct range_walk *walk)
+{
+	struct sections *sections = walk->unit->sections;
+	uint64_t off = (uint64_t)(walk->r.at - walk->r.begin);
+
+	if (walk->kind == RANGES_LIST_5)
+		section_need(sections, SECTION_RNGLISTS, off, ENTRY_SIZE_MAX);
+	else if (walk->kind == RANGES_LIST)
+		section_need(walk->unit->skeleton ? walk->unit->skeleton->sections : sections,
+			     SECTION_RANGES, off, ENTRY_SIZE_MAX);
+}
+
 static bool entry_next(struct range_walk *walk, struct range *out)
 {
 	if (!dwarf_work(walk->unit->sections->dwarf, 1))
 		return false;
+	entry_need(walk);
 	switch (walk->kind) {
 	case RANGES_SINGLE:
 		*out = walk->single;

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "dwarf/context.h"
+#include "dwarf/lazy.h"
 
 /* Pages of .debug_info are given back each time so much of it was read. */
 #define RESIDENT_STEP (UINT64_C(8) << 20)
@@ -21,6 +22,68 @@ void sections_init(struct sections *sections, struct dwarf *dwarf, struct elf *e
 	*sections = (struct sections){.dwarf = dwarf, .elf = elf, .split = split};
 }
 
+/* Sections whose readers call section_need. */
+static bool may_be_lazy(enum section_id id)
+{
+	return id == SECTION_ABBREV || id == SECTION_STR || id == SECTION_LINE ||
+	       id == SECTION_RANGES || id == SECTION_RNGLISTS;
+}
+
+/* Reads all of it and learns its points. */
+static bool section_learn(struct sections *sections, enum section_id id,
+			  const struct packed *packed, uint8_t *room)
+{
+	struct points_section *learned = &sections->points->sections[id];
+	struct stream *stream = packed_stream(packed, NULL);
+	bool good = stream != NULL;
+
+	for (uint64_t at = 0, len; at < packed->size && good; at += len) {
+		len = packed->size - at < POINTS_READ_MAX ? packed->size - at : POINTS_READ_MAX;
+		good = stream_read(stream, room + at, len, NULL);
+		if (good)
+			points_follow(sections->points, learned, stream, at + len,
+				      sections->dwarf->arena);
+	}
+	learned->end = good ? packed->size : 0;
+	stream_close(stream);
+	return good;
+}
+
+/* False where it is loaded as a whole; that says what is wrong with it, too. */
+static bool section_by_points(struct sections *sections, enum section_id id, const char *name)
+{
+	struct elf *elf = sections->elf;
+	struct packed packed;
+	uint8_t *room;
+
+	if (!sections->points || !may_be_lazy(id) ||
+	    (sections->points->given && !sections->few_units) ||
+	    !elf_section_packed(elf, elf_section(elf, name), &packed) ||
+	    packed.format != STREAM_ZLIB || packed.size < POINTS_SECTION_MIN)
+		return false;
+	room = packed_room(elf->arena, &packed, NULL);
+	if (!room)
+		return false;
+	points_begin(sections->points, id, &packed);
+	sections->at[id] = (struct bytes){room, packed.size};
+	sections->lazy[id] =
+		lazy_open(sections->dwarf->arena, sections->points, id, &packed, room);
+	if (sections->lazy[id] || section_learn(sections, id, &packed, room))
+		return true;
+	packed_room_drop(elf->arena, &packed, room);
+	return false;
+}
+
+void section_need_lazy(struct sections *sections, enum section_id id, uint64_t off,
+		       uint64_t len)
+{
+	struct err e;
+
+	if (!lazy_need(sections->lazy[id], off, len, &e))
+		dwarf_note(sections->dwarf, "%s: %s: %s", sections->elf->name,
+			   section_names[id], e.text);
+}
+
 struct bytes section_bytes(struct sections *sections, enum section_id id)
 {
 	/* The index of a package has no ".dwo" in its name. */
@@ -32,6 +95,8 @@ struct bytes section_bytes(struct sections *sections, enum section_id id)
 		return sections->at[id];
 	sections->loaded[id] = true;
 	snprintf(name, sizeof name, "%s%s", section_names[id], suffix);
+	if (section_by_points(sections, id, name))
+		return sections->at[id];
 	if (!elf_section_bytes(sections->elf, name, &sections->at[id], &e)) {
 		dwarf_note(sections->dwarf, "%s: %s: %s", sections->elf->name, name, e.text);
 		sections->at[id] = (struct bytes){NULL, 0};

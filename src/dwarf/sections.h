@@ -11,6 +11,8 @@
 #include "elf/elf.h"
 
 struct dwarf;
+struct lazy;
+struct points;
 struct sparse;
 struct unit;
 
@@ -45,7 +47,11 @@ struct sections {
 	bool split; /* names end in ".dwo" */
 	bool loaded[SECTION_COUNT];
 	struct bytes at[SECTION_COUNT];
-	struct sparse *sparse; /* of .debug_info; NULL: all of it is there */
+	bool few_units;        /* are asked for: by points that takes less than reading all */
+	struct points *points; /* NULL: none are known, nor wanted */
+	struct lazy
+		*lazy[SECTION_COUNT]; /* only what section_need asked for is there; NULL: all */
+	struct sparse *sparse; /* of .debug_info, unless it is lazy; NULL: all of it is there */
 	uint64_t info_touched; /* bytes of .debug_info read since pages were given back */
 	struct abbrev_cache abbrevs;
 	struct unit **units; /* those that were opened: a hash table by offset */
@@ -60,6 +66,17 @@ void sections_init(struct sections *sections, struct dwarf *dwarf, struct elf *e
 
 /* A section's contents; empty when it is absent or damaged (which is noted). */
 struct bytes section_bytes(struct sections *sections, enum section_id id);
+
+void section_need_lazy(struct sections *sections, enum section_id id, uint64_t off,
+		       uint64_t len);
+/* To be called before contents are read of a section that may be lazy: .debug_info and those that
+ * sections.c names. */
+static inline void section_need(struct sections *sections, enum section_id id, uint64_t off,
+				uint64_t len)
+{
+	if (sections->lazy[id])
+		section_need_lazy(sections, id, off, len);
+}
 
 /* Says that `bytes` of .debug_info were read and will hardly be needed again. Now and then the
  * pages of the section are given back to the kernel, which has them in its page cache: what is

@@ -11,6 +11,7 @@
 #include "base/search.h"
 #include "dwarf/context.h"
 #include "dwarf/form.h"
+#include "dwarf/lazy.h"
 
 /* What is thrown away is decompressed piece by piece into so much room, which stays in the
  * processor's second-level cache. */
@@ -18,6 +19,11 @@
 
 /* The second run is still for what was wished for only, the third is for all. */
 #define RUNS_MAX 2
+
+/* A point comes a block after it is asked for: who does not come so soon does not come. */
+#define POINT_REACH_STEPS 4
+/* So much of the section is worth reading for later runs. */
+#define POINT_REACH_PART 16
 
 struct sparse {
 	struct packed packed;
@@ -30,10 +36,15 @@ struct sparse {
 	bool all; /* is wanted from now on */
 	VEC(struct unit_extent) units;
 	VEC(bool) whole; /* of units.at[i]: it is all there */
+	bool learning;   /* points, in the first run */
 	bool indexed;    /* no unit is missing in `units` */
 	bool complete;   /* everything is there */
 	bool failed;     /* and that is final */
 	uint8_t *waste;
+	struct points *points; /* that are learned; NULL: none */
+	struct points_section *learned;
+	struct lazy
+		*by_points;   /* the same section by what an earlier run has learned; or NULL */
 	struct arena arena;   /* its own: a run may be in a thread of its own */
 	pthread_mutex_t lock; /* for sparse_need */
 };
@@ -58,6 +69,30 @@ void sparse_open(struct sections *sections)
 	sections->sparse = sparse;
 	sections->loaded[SECTION_INFO] = true;
 	sections->at[SECTION_INFO] = (struct bytes){room, packed.size};
+	if (!sections->points || packed.format != STREAM_ZLIB)
+		return;
+	points_begin(sections->points, SECTION_INFO, &packed);
+	sparse->points = sections->points;
+	sparse->learned = &sections->points->sections[SECTION_INFO];
+	sparse->by_points = lazy_open(sections->dwarf->arena, sections->points, SECTION_INFO,
+				      &packed, room);
+}
+
+/* For more units than this one run over the section takes less work, and less memory. */
+static uint64_t units_by_points(const struct sections *sections)
+{
+	return sections->at[SECTION_INFO].len / (4 * sections->sparse->learned->step);
+}
+
+bool sparse_use_points(struct sections *sections, const struct sparse_wish *wish)
+{
+	struct lazy *lazy = sections->sparse->by_points;
+	bool few = lazy && !wish->all_roots && wish->count <= units_by_points(sections);
+	bool all = few && (wish->count == 0 || wish->units[wish->count - 1] < lazy_end(lazy));
+
+	sections->few_units = few;
+	sections->lazy[SECTION_INFO] = all ? lazy : NULL;
+	return all;
 }
 
 void sparse_pause(struct sparse *s, struct arena *arena)
@@ -82,6 +117,7 @@ static bool run_begin(struct sparse *s, struct err *e)
 	s->at = 0;
 	s->next = 0;
 	s->runs++;
+	s->learning = s->points && s->runs == 1;
 	if (!s->waste)
 		s->waste = arena_array(&s->arena, uint8_t, WASTE_SIZE);
 	return s->stream != NULL;
@@ -95,9 +131,13 @@ static bool run_to(struct sparse *s, uint64_t end, bool keep, struct err *e)
 
 		if (!keep && len > WASTE_SIZE)
 			len = WASTE_SIZE;
+		if (s->learning && len > POINTS_READ_MAX)
+			len = POINTS_READ_MAX;
 		if (!stream_read(s->stream, keep ? s->room + s->at : s->waste, len, e))
 			return false;
 		s->at += len;
+		if (s->learning)
+			points_follow(s->points, s->learned, s->stream, s->at, &s->arena);
 	}
 	return true;
 }
@@ -220,6 +260,27 @@ static bool must_begin(const struct sparse *s, struct span_wanted span)
 	return !s->stream || span.first < s->at;
 }
 
+/* What was read can be had by points where one lies behind it. Where the end of the section is near,
+ * later runs will want that, too. */
+static bool point_reach(struct sparse *s, const struct sparse_wish *wish, struct err *e)
+{
+	uint64_t end = s->at, size = s->packed.size;
+	bool near = size - end < size / POINT_REACH_PART;
+
+	while (s->at < size && !s->points->failed &&
+	       (near || (points_last(s->learned) < end &&
+			 s->at - end < POINT_REACH_STEPS * s->learned->step)))
+		if (!unit_pass(s, wish, e))
+			return false;
+	if (s->at == size)
+		end = size;
+	else if (points_last(s->learned) < end)
+		return true;
+	if (end > s->learned->end)
+		s->learned->end = end;
+	return true;
+}
+
 static bool run(struct sparse *s, const struct sparse_wish *wish, struct span_wanted span,
 		struct err *e)
 {
@@ -228,6 +289,8 @@ static bool run(struct sparse *s, const struct sparse_wish *wish, struct span_wa
 	while (s->at <= span.last && s->at < s->packed.size)
 		if (!unit_pass(s, wish, e))
 			return false;
+	if (s->learning && !point_reach(s, wish, e))
+		return false;
 	s->indexed |= s->at == s->packed.size;
 	s->complete |= s->all;
 	return true;

@@ -25,6 +25,10 @@ struct sparse_wish {
 	bool all_roots; /* run to the end */
 };
 
+/* Decides whether the lookup that begins uses points: true when all that is wished for can be had by them,
+ * unit by unit when it is needed. Not while others are reading. */
+bool sparse_use_points(struct sections *sections, const struct sparse_wish *wish);
+
 /* Fetches what is wished for and not there yet. The first time that a unit is wished for that was
  * passed already the section is run through once more, and the next time all of it is kept: who
  * asks again and again shall not wait again and again. False for damage. */

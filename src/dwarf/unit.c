@@ -7,6 +7,11 @@
  * range lists have their offset count in addition (DWARF 5, 7.26 to 7.28). */
 #define TABLE_HEADER(offset_size) ((offset_size) == 8 ? 16u : 8u)
 
+/* Of a lazy section: most strings are shorter. */
+#define STRING_USUAL 256
+/* And most tables of abbreviations. */
+#define ABBREVS_USUAL 16384
+
 static uint64_t contribution_off(const struct unit *unit, enum section_id id)
 {
 	return unit->contributions && unit->contributions[id].present
@@ -86,15 +91,71 @@ static void root_attribute(struct unit *unit, const struct die_attributes *a)
 	}
 }
 
+/* Of a header, to where its length has been read. */
+#define LENGTH_SIZE 12
+
+static bool unit_need_lazy(struct sections *sections, uint64_t off)
+{
+	struct reader r = reader_at(section_bytes(sections, SECTION_INFO), off);
+	uint8_t offset_size;
+
+	section_need(sections, SECTION_INFO, off, LENGTH_SIZE);
+	if (!unit_length_read(&r, &offset_size))
+		return false;
+	section_need(sections, SECTION_INFO, off, (uint64_t)(r.end - r.begin) - off);
+	return true;
+}
+
 /* The unit's entries are going to be read. */
 static bool unit_need(struct sections *sections, uint64_t off)
 {
 	struct err e;
 
+	if (sections->lazy[SECTION_INFO])
+		return unit_need_lazy(sections, off);
 	if (!sections->sparse || sparse_need(sections->sparse, off, &e))
 		return true;
 	dwarf_note(sections->dwarf, "%s: section .debug_info: %s", sections->elf->name, e.text);
 	return false;
+}
+
+/* The next one of a table; false at its end. */
+static bool abbrev_read(struct reader *r, struct abbrev *out)
+{
+	uint64_t name, form;
+
+	out->code = read_uleb(r);
+	if (out->code == 0)
+		return false;
+	out->tag = (uint16_t)read_uleb(r);
+	out->children = read_u8(r) != 0;
+	out->attributes = r->at;
+	do {
+		name = read_uleb(r);
+		form = read_uleb(r);
+		if (form == DW_FORM_implicit_const)
+			read_sleb(r);
+	} while (name || form);
+	return !reader_failed(r);
+}
+
+/* Only its end says how long a table is. */
+static void abbrevs_need(struct sections *sections, uint64_t off)
+{
+	struct bytes section = section_bytes(sections, SECTION_ABBREV);
+	uint64_t have = ABBREVS_USUAL;
+	struct abbrev abbrev;
+	struct reader r;
+
+	while (sections->lazy[SECTION_ABBREV] && off < section.len) {
+		section_need(sections, SECTION_ABBREV, off, have);
+		r = reader_at(section, off);
+		while (abbrev_read(&r, &abbrev))
+			;
+		if (reader_offset(&r) - off <= have || have > section.len)
+			break;
+		have *= 4;
+	}
 }
 
 /* A table is compiled only for units whose entries are walked: here just the root's abbreviation
@@ -105,27 +166,14 @@ static bool root_abbrev(struct unit *unit, uint64_t code, struct abbrev *out,
 	struct reader r =
 		reader_at(section_bytes(unit->sections, SECTION_ABBREV), unit->abbrev_off);
 	const uint8_t *begin = r.at;
-	uint64_t name, form, found;
-	bool paid;
+	bool paid, found = false;
 
 	*end = r.end;
-	while ((found = read_uleb(&r)) != 0) {
-		out->code = found;
-		out->tag = (uint16_t)read_uleb(&r);
-		out->children = read_u8(&r) != 0;
-		out->attributes = r.at;
-		if (found == code)
-			break;
-		do {
-			name = read_uleb(&r);
-			form = read_uleb(&r);
-			if (form == DW_FORM_implicit_const)
-				read_sleb(&r);
-		} while (name || form);
-	}
+	while (!found && abbrev_read(&r, out))
+		found = out->code == code;
 	/* A search that finds nothing costs as much. */
 	paid = dwarf_work(unit->sections->dwarf, (uint64_t)(r.at - begin));
-	return paid && !reader_failed(&r) && found == code && found != 0;
+	return paid && found;
 }
 
 static bool root_read(struct unit *unit, struct reader *r)
@@ -138,6 +186,7 @@ static bool root_read(struct unit *unit, struct reader *r)
 			       .off = unit->die_off};
 	struct die_attributes a;
 
+	abbrevs_need(unit->sections, unit->abbrev_off);
 	if (!root_abbrev(unit, read_uleb(&c.r), &abbrev, &table.end))
 		return false;
 	unit->tag = abbrev.tag;
@@ -155,7 +204,8 @@ static bool root_read_whole(struct unit *unit, struct reader *r)
 	struct reader begin = *r;
 	bool good = root_read(unit, r);
 
-	if (!sparse || reader_offset(r) <= unit->off + SPARSE_ROOT_SIZE ||
+	if (!sparse || unit->sections->lazy[SECTION_INFO] ||
+	    reader_offset(r) <= unit->off + SPARSE_ROOT_SIZE ||
 	    !unit_need(unit->sections, unit->off))
 		return good;
 	return root_read(unit, &begin);
@@ -256,7 +306,7 @@ void units_index(struct sections *sections)
 	if (sections->indexed)
 		return;
 	sections->indexed = true;
-	if (sections->sparse) {
+	if (sections->sparse && !sections->lazy[SECTION_INFO]) {
 		sparse_index(sections);
 		return;
 	}
@@ -265,6 +315,7 @@ void units_index(struct sections *sections)
 		uint64_t off = reader_offset(&r), end;
 		uint8_t offset_size;
 
+		section_need(sections, SECTION_INFO, off, LENGTH_SIZE);
 		if (!unit_length_read(&unit, &offset_size)) {
 			note_damaged_unit(sections, off);
 			break;
@@ -328,6 +379,23 @@ uint64_t unit_table_base(const struct unit *unit, const struct form_value *base,
 	return unit->encoding.version >= 5 ? header_size : 0;
 }
 
+/* Where a string ends is seen when it has been read. */
+static const char *string_at(struct sections *sections, uint64_t off)
+{
+	struct bytes section = section_bytes(sections, SECTION_STR);
+	uint64_t len = STRING_USUAL;
+
+	while (sections->lazy[SECTION_STR] && off < section.len) {
+		uint64_t have = len < section.len - off ? len : section.len - off;
+
+		section_need(sections, SECTION_STR, off, have);
+		if (have < len || memchr(section.at + off, 0, have))
+			break;
+		len *= 4;
+	}
+	return bytes_string(section, off);
+}
+
 static const char *indexed_string(struct unit *unit, uint64_t index)
 {
 	uint64_t base = unit_table_base(unit, &unit->str_offsets_base,
@@ -342,7 +410,7 @@ static const char *indexed_string(struct unit *unit, uint64_t index)
 	off = read_offset(&r, unit->encoding);
 	if (reader_failed(&r))
 		return NULL;
-	return bytes_string(section_bytes(unit->sections, SECTION_STR), off);
+	return string_at(unit->sections, off);
 }
 
 const char *unit_string(struct unit *unit, const struct form_value *value)
@@ -353,7 +421,7 @@ const char *unit_string(struct unit *unit, const struct form_value *value)
 	case DW_FORM_string:
 		return (const char *)value->block.at;
 	case DW_FORM_strp:
-		return bytes_string(section_bytes(unit->sections, SECTION_STR), value->u);
+		return string_at(unit->sections, value->u);
 	case DW_FORM_line_strp:
 		return bytes_string(section_bytes(unit->sections, SECTION_LINE_STR), value->u);
 	case DW_FORM_GNU_strp_alt:

@@ -8,6 +8,8 @@
 #define WORKERS_MAX 8
 /* A thread costs about 50 microseconds, a unit 200 to 500. */
 #define UNITS_PER_WORKER 8
+/* And one that is decompressed first some milliseconds. */
+#define LAZY_UNITS_PER_WORKER 1
 
 /* The claims of one unit. */
 struct group {
@@ -21,7 +23,8 @@ struct shop {
 	struct claims *claims;
 	struct group *groups;
 	size_t group_count;
-	atomic_size_t next; /* group that nobody has taken */
+	atomic_size_t next; /* turn that nobody has taken */
+	size_t workers;
 };
 
 struct worker {
@@ -58,19 +61,31 @@ static void group_answer(struct lookup *lookup, const struct claims *claims,
 	unit_answer(lookup, unit, &hits, false);
 }
 
+/* Neighbours lie in the same piece of a section that is decompressed piece by piece, and who needs it while
+ * another one reads it must wait. So each worker begins at a place of its own. */
+static size_t group_of_turn(const struct shop *shop, size_t turn)
+{
+	size_t stride = shop->group_count / shop->workers, regular = stride * shop->workers;
+
+	if (turn >= regular)
+		return turn;
+	return turn % shop->workers * stride + turn / shop->workers;
+}
+
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
 	struct shop *shop = worker->shop;
-	size_t i;
+	size_t turn;
 
-	while ((i = atomic_fetch_add(&shop->next, 1)) < shop->group_count) {
-		struct unit *unit = unit_at(&worker->dwarf.main, shop->groups[i].unit_off);
+	while ((turn = atomic_fetch_add(&shop->next, 1)) < shop->group_count) {
+		struct group *group = &shop->groups[group_of_turn(shop, turn)];
+		struct unit *unit = unit_at(&worker->dwarf.main, group->unit_off);
 
 		if (unit && unit->has_dwo_id)
-			shop->groups[i].left = true;
+			group->left = true;
 		else if (unit)
-			group_answer(&worker->lookup, shop->claims, &shop->groups[i], unit);
+			group_answer(&worker->lookup, shop->claims, group, unit);
 	}
 	arena_free(&worker->dwarf.scratch);
 	abbrev_cache_free(&worker->dwarf.main.abbrevs);
@@ -121,7 +136,8 @@ static size_t processors(void)
 /* Workers for so many units; 0: not worth it, or not possible: the dwz file is shared. */
 static size_t worker_count(struct dwarf *dwarf, size_t units)
 {
-	size_t count = units / UNITS_PER_WORKER;
+	bool lazy = dwarf->main.lazy[SECTION_INFO] != NULL;
+	size_t count = units / (lazy ? LAZY_UNITS_PER_WORKER : UNITS_PER_WORKER);
 
 	if (count > processors())
 		count = processors();
@@ -134,6 +150,7 @@ static void workers_run(struct shop *shop, struct lookup *lookup, size_t count)
 {
 	struct worker *workers = arena_array(&lookup->arena, struct worker, count);
 
+	shop->workers = count;
 	/* Loading writes to what is shared, so it is done before. */
 	for (int id = 0; id < SECTION_COUNT; id++)
 		section_bytes(&lookup->dwarf->main, (enum section_id)id);

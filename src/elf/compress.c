@@ -177,6 +177,11 @@ uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct er
 	return room_take(arena, packed->size, e);
 }
 
+void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room)
+{
+	room_give_back(arena, room, packed->size);
+}
+
 bool packed_load(struct arena *arena, const struct packed *packed, struct bytes *out,
 		 struct err *e)
 {

@@ -47,6 +47,7 @@ bool packed_load(struct arena *arena, const struct packed *packed, struct bytes 
 /* For contents of which not all is needed: room for all of them, zeros that cost nothing until
  * they are written to, and the stream to fill it from. NULL: ERR_LIMIT. */
 uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e);
+void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room);
 struct stream *packed_stream(const struct packed *packed, struct err *e);
 
 /* .gnu_debugdata. The size is not stored where it could be trusted: grows as needed. */

@@ -4,11 +4,10 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/mapping.h"
 #include "elf/debugfile.h"
 #include "symbol/cache_image.h"
+#include "symbol/cache_key.h"
 
 /* More than fit in a file are of no use. */
 #define FRESH_MAX (STORE_FILE_MAX / (CACHE_ADDRESS_SIZE + CACHE_FRAME_SIZE))
@@ -27,57 +26,11 @@ struct symbol_cache {
 
 /* ---- The key ---- */
 
-/* Where the linker says that this program itself begins in memory. */
-extern const uint8_t own_image[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
-
-/* Two builds of one version may differ in what they answer. */
-static const char *own_build_id(struct arena *arena)
-{
-	struct bytes id = {NULL, 0};
-	Elf64_Ehdr header;
-
-	memcpy(&header, own_image, sizeof header);
-	for (size_t i = 0; header.e_type == ET_DYN && !id.len && i < header.e_phnum; i++) {
-		Elf64_Phdr segment;
-
-		memcpy(&segment, own_image + header.e_phoff + i * sizeof segment,
-		       sizeof segment);
-		if (segment.p_type == PT_NOTE)
-			elf_note_find((struct bytes){own_image + segment.p_vaddr,
-						     segment.p_memsz},
-				      segment.p_align, "GNU", NT_GNU_BUILD_ID, &id);
-	}
-	return id.len ? build_id_text(arena, id) : "none";
-}
-
-static bool is_settled(const struct mapping_stamp *stamp, int64_t now_ns)
-{
-	uint64_t changed =
-		stamp->mtime_ns > stamp->ctime_ns ? stamp->mtime_ns : stamp->ctime_ns;
-
-	return (int64_t)((uint64_t)now_ns - changed) >= (int64_t)CACHE_SETTLED_NS;
-}
-
-/* NULL for what is not a file on disk, or changed just now. */
-static const char *stamp_text(const struct symbol_cache *cache, const struct elf *elf)
-{
-	struct mapping_stamp stamp;
-
-	if (!elf)
-		return "none";
-	if (!mapping_stamp(elf->data, &stamp) ||
-	    !is_settled(&stamp, store_now_ns(cache->store)))
-		return NULL;
-	return arena_printf(cache->arena,
-			    "%" PRIx64 ":%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-			    stamp.dev, stamp.ino, stamp.size, stamp.mtime_ns, stamp.ctime_ns);
-}
-
 static bool key_make(struct symbol_cache *cache, const struct cache_subject *subject)
 {
 	struct arena *arena = cache->arena;
-	const char *module = stamp_text(cache, subject->module);
-	const char *debug = stamp_text(cache, subject->debug);
+	const char *module = cache_key_stamp(arena, cache->store, subject->module);
+	const char *debug = cache_key_stamp(arena, cache->store, subject->debug);
 	size_t id_size = subject->module->build_id.len;
 	const char *id, *text;
 
@@ -85,9 +38,9 @@ static bool key_make(struct symbol_cache *cache, const struct cache_subject *sub
 		return false;
 	id = build_id_text(arena, subject->module->build_id);
 	text = arena_printf(arena,
-			    "stacker " STACKER_VERSION " %s\n"
+			    "%s"
 			    "build-id %s\nmodule %s\ndebug %s\nnames %d demangle %d\n",
-			    own_build_id(arena), id, module, debug,
+			    cache_key_own(arena), id, module, debug,
 			    (int)subject->options->names, subject->options->demangle ? 1 : 0);
 	cache->key = (struct bytes){(const uint8_t *)text, strlen(text)};
 	cache->name = arena_printf(arena, "%s-%016" PRIx64, id,

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mapping.h"
+#include "symbol/points_file.h"
 
 /* ---- Companions, when debug information asks for them ---- */
 
@@ -60,6 +61,7 @@ void symbol_files_find(struct symbol_files *files, struct module *module, struct
 		       const struct symbol_options *options)
 {
 	files->module = module;
+	files->store = options->cache;
 	files->places = (struct debugfiles){
 		.arena = arena,
 		.directories = options->debug_directories,
@@ -93,6 +95,10 @@ static void files_open(struct symbol_files *files)
 		(struct dwarf_companions){files, open_dwo, open_dwp, open_alternate};
 	stage->dwarf_elf = debug && has_dwarf(debug) ? debug : own;
 	stage->dwarf = dwarf_open(&stage->arena, stage->dwarf_elf, &stage->companions);
+	if (stage->dwarf)
+		stage->points = points_file_open(&stage->arena, files->store, stage->dwarf_elf);
+	if (stage->points)
+		dwarf_use_points(stage->dwarf, points_file_points(stage->points));
 	stage->dwarf_shift = shift_between(own, stage->dwarf_elf);
 	stage->go = gopclntab_open(&stage->arena, own);
 	stage->tables = (struct symtab_sources){
@@ -121,12 +127,21 @@ static void stage_free(struct symbol_stage *stage)
 	decompress_freed(stage->decompressed);
 }
 
+static bool are_good(const struct symbol_files *files)
+{
+	size_t at = 0;
+
+	return !files->problem && !mapping_next_cut(&at);
+}
+
 void symbol_files_close(struct symbol_files *files)
 {
 	struct symbol_stage *stage = &files->stage;
 
 	if (!files->opened)
 		return;
+	if (stage->points)
+		points_file_close(stage->points, are_good(files));
 	if (files->lent)
 		arena_take(files->places.arena, &stage->arena);
 	else

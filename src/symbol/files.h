@@ -25,7 +25,8 @@ struct symbol_stage {
 	uint64_t decompressed; /* bytes of the arena that decompress_allow counts */
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or the debug file */
 	struct dwarf *dwarf;   /* or NULL */
-	uint64_t dwarf_shift;  /* ea in dwarf_elf minus ea in the module: not 0 after prelink */
+	struct points_file *points; /* of dwarf_elf; or NULL */
+	uint64_t dwarf_shift; /* ea in dwarf_elf minus ea in the module: not 0 after prelink */
 	struct dwarf_companions companions;
 	VEC(struct bytes) companion_files; /* mapped */
 	struct gopclntab *go;              /* or NULL */
@@ -37,7 +38,8 @@ struct symbol_stage {
 struct symbol_files {
 	struct module *module;
 	struct debugfiles places;
-	struct elf *debug;   /* separate debug file; or NULL */
+	const struct store *store; /* NULL: nothing is kept from one run to the next */
+	struct elf *debug;         /* separate debug file; or NULL */
 	bool unproven;       /* a companion was asked for that no build-id ties to the module */
 	bool read;           /* they were asked at least once: */
 	bool informed;       /* there is debug information of some kind */

@@ -183,6 +183,16 @@ def cache_files(seeds):
               b"".join(struct.pack("<QIIIII", *row) for row in frames) + strings)
 
 
+def points_files(seeds):
+    """src/symbol/points_image.h, without the windows; the entry itself makes the checksum."""
+    points = b"".join(struct.pack("<QQII", *row) for row in ((100000, 80001, 1, 0), (200000, 160007, 2, 1)))
+    checks = b"".join(struct.pack("<QI", *row) for row in ((5000, 7), (150000, 8)))
+    info = struct.pack("<IIIQQQ", 0, 2, 2, 50000, 1000000, 190000) + points + checks
+    line = struct.pack("<IIIQQQ", 3, 1, 0, 20000, 40000, 40000) + struct.pack("<QQII", 32768, 8, 1, 1)
+    tables = b"key" + info + line
+    seeds.put("points", "small", b"stackerP" + struct.pack("<QIIII", 0, 1, 2, len(tables), 3) + tables)
+
+
 def walks(seeds):
     code = bytes.fromhex("5548 89e5 5389d8 4883ec18 e8 10000000 4883c418 5b5dc3 90 c3".replace(" ", ""))
     for choice in range(4):
@@ -195,7 +205,7 @@ def main():
     seeds = Seeds(sys.argv[1])
     with tempfile.TemporaryDirectory() as place:
         compile_all(seeds, pathlib.Path(place))
-    for make in (names, texts, compressed, expressions, go_table, cache_files, walks):
+    for make in (names, texts, compressed, expressions, go_table, cache_files, points_files, walks):
         make(seeds)
     return 0
 

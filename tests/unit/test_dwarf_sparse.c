@@ -16,11 +16,12 @@
 
 #include "dwarf/constants.h"
 #include "dwarf/context.h"
+#include "dwarf/points.h"
 #include "dwarf_writer.h"
 #include "elf_image.h"
 
 #define UNITS 40
-#define PADDING 5000
+#define PADDING 20000
 
 struct sample {
 	struct arena arena;
@@ -263,6 +264,158 @@ static void check_zeros(void **state)
 	arena_free(&arena);
 }
 
+/* ---- Points ---- */
+
+#define STEP 40000
+#define WINDOWS_MAX 64
+
+static uint8_t windows[WINDOWS_MAX][STREAM_WINDOW];
+
+static bool window_put(void *context, uint32_t number, const uint8_t *window)
+{
+	(void)context;
+	assert_in_range(number, 0, WINDOWS_MAX - 1);
+	memcpy(windows[number], window, STREAM_WINDOW);
+	return true;
+}
+
+static bool window_get(void *context, uint32_t number, uint8_t *window)
+{
+	(void)context;
+	memcpy(window, windows[number], STREAM_WINDOW);
+	return true;
+}
+
+/* One run: it learns the points, or is given them, and is asked for these units. */
+static void run_with(struct sample *s, struct points *points, const unsigned *units,
+		     size_t count)
+{
+	struct dwarf_answer answers[UNITS] = {{0}};
+
+	points->step = STEP;
+	points->put = window_put;
+	points->get = window_get;
+	sample_make(s, ARANGES);
+	dwarf_use_points(s->dwarf, points);
+	for (size_t i = 0; i < count; i++)
+		answers[i].ea = function_of(units[i]);
+	dwarf_lookup(s->dwarf, answers, count);
+	for (size_t i = 0; i < count; i++)
+		check_name(&answers[i], units[i]);
+	assert_null(dwarf_problem(s->dwarf));
+}
+
+static struct points_section *learned(struct points *points)
+{
+	return &points->sections[SECTION_INFO];
+}
+
+static void check_points(void **state)
+{
+	static const unsigned first[] = {5, 38}, other[] = {7, 21}, same[] = {21, 22};
+	struct points points = {0};
+	struct sample a = {0}, b = {0};
+
+	(void)state;
+	run_with(&a, &points, first, 2);
+	assert_in_range(learned(&points)->at.count, 5, WINDOWS_MAX);
+	assert_int_equal(learned(&points)->end, a.info.len); /* which is near */
+	points.given = true;
+	run_with(&b, &points, other, 2);
+	assert_false(points.failed);
+	/* The pieces that hold them, and not all. */
+	assert_non_null(b.dwarf->main.lazy[SECTION_INFO]);
+	assert_int_equal(b.dwarf->main.at[SECTION_INFO].at[b.begin[30]], 0);
+	for (size_t i = 0; i < 2; i++)
+		ask(&b, same[i]);
+	for (unsigned n = 0; n < UNITS; n++)
+		ask(&b, n);
+	assert_false(points.failed);
+	assert_memory_equal(b.dwarf->main.at[SECTION_INFO].at, b.info.at, b.info.len);
+	arena_free(&a.arena);
+	arena_free(&b.arena);
+}
+
+/* A run that did not come far knows no more than that; the next one adds to it. */
+static void check_points_beyond(void **state)
+{
+	static const unsigned near[] = {9}, far[] = {3, 25}, between[] = {1, 24};
+	struct sample samples[3] = {0};
+	struct points points = {0};
+	uint64_t end;
+
+	(void)state;
+	run_with(&samples[0], &points, near, 1);
+	end = learned(&points)->end;
+	assert_in_range(end, samples[0].begin[10], samples[0].begin[20]);
+	points.given = true;
+	run_with(&samples[1], &points, far, 2);
+	assert_null(samples[1].dwarf->main.lazy[SECTION_INFO]);
+	assert_in_range(learned(&points)->end, samples[1].begin[26], samples[1].begin[36]);
+	run_with(&samples[2], &points, between, 2);
+	assert_non_null(samples[2].dwarf->main.lazy[SECTION_INFO]);
+	assert_false(points.failed);
+	for (size_t i = 0; i < 3; i++)
+		arena_free(&samples[i].arena);
+}
+
+static void lie_place(struct points_section *s)
+{
+	s->at.at[2].at.bit += 8;
+}
+
+static void lie_offset(struct points_section *s)
+{
+	s->at.at[2].at.off++;
+}
+
+static void lie_checksum(struct points_section *s)
+{
+	for (size_t i = 0; i < s->at.count; i++)
+		s->at.at[i].at.checksum ^= 1;
+}
+
+static void lie_check(struct points_section *s)
+{
+	for (size_t i = 0; i < s->checks.count; i++)
+		s->checks.at[i].checksum ^= 1;
+}
+
+static void lie_end(struct points_section *s)
+{
+	s->at.count = 3;
+	s->end = s->at.at[2].at.off - 100; /* in the middle of a unit */
+}
+
+/* Points that are not true cost time and change no answer. */
+static void check_lying_points(void **state)
+{
+	static void (*const lies[])(struct points_section *) = {lie_place, lie_offset,
+								lie_checksum, lie_check,
+								lie_end};
+	unsigned all[UNITS];
+
+	(void)state;
+	for (unsigned n = 0; n < UNITS; n++)
+		all[n] = n;
+	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+		struct sample a = {0}, b = {0};
+		struct points points = {0};
+
+		run_with(&a, &points, all, UNITS);
+		lies[i](learned(&points));
+		points.given = true;
+		run_with(&b, &points, all + 1, 5);
+		for (unsigned n = 0; n < UNITS; n++)
+			ask(&b, n);
+		assert_null(dwarf_problem(b.dwarf));
+		if (lies[i] != lie_end)
+			assert_true(points.failed);
+		arena_free(&a.arena);
+		arena_free(&b.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +425,9 @@ int main(void)
 		cmocka_unit_test(check_all_at_once),
 		cmocka_unit_test(check_unclaimed),
 		cmocka_unit_test(check_damage),
+		cmocka_unit_test(check_points),
+		cmocka_unit_test(check_points_beyond),
+		cmocka_unit_test(check_lying_points),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
