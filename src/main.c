@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "cli/fetch.h"
+#include "cli/named.h"
 #include "process/process.h"
 
 static int usage_error(const struct command *command, const struct err *e)
@@ -65,6 +66,7 @@ static int run(struct arena *arena, int argc, char **argv)
 {
 	const struct command *command = command_find(&argc, &argv);
 	struct options options;
+	struct named named;
 	struct err e = {0};
 
 	if (!options_parse(&options, arena, command, argc, argv, &e))
@@ -83,6 +85,9 @@ static int run(struct arena *arena, int argc, char **argv)
 		err_set(&e, ERR_USAGE, "a command is missing");
 		return usage_error(NULL, &e);
 	}
+	if (!named_find(&named, arena, &options, &e))
+		return fail(&e);
+	options.named = &named;
 	if (options.debuginfod)
 		options.fetch = fetch_start(arena, &options);
 	if (command->bit & FOR_NAMES)

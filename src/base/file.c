@@ -131,6 +131,14 @@ int file_open(const char *path, struct err *e)
 	return fd < 0 ? open_failed(path, e) : fd;
 }
 
+int file_open_below(int dir, const char *path, const char *name, struct err *e)
+{
+	struct stat st;
+	int fd = file_open_at(dir, path, false, &st);
+
+	return fd < 0 ? open_failed(name, e) : fd;
+}
+
 int file_open_rooted(int root, const char *path, struct err *e)
 {
 	struct stat st;
@@ -166,17 +174,11 @@ bool file_map(const char *path, struct bytes *out, struct err *e)
 	return fd >= 0 && file_map_fd(fd, path, out, e);
 }
 
-bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e)
+bool file_map_inside(int root, const char *path, struct bytes *out, struct err *e)
 {
-	if (!root)
-		return file_map(path, out, e);
-	SCOPED_FD int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return err_set(e, err_kind_of(errno), "%s: %s", root, strerror(errno));
-	SCOPED_FD int fd = file_open_rooted(dir, path, e);
-	if (fd < 0)
-		return err_within(e, "%s", root);
-	return file_map_fd(fd, path, out, e);
+	SCOPED_FD int fd = file_open_rooted(root, path, e);
+
+	return fd >= 0 && file_map_fd(fd, path, out, e);
 }
 
 void file_unmap(struct bytes bytes)

@@ -46,6 +46,9 @@ const char *file_handle_name(struct arena *arena, int handle);
  * for what is not a regular file. */
 int file_open(const char *path, struct err *e);
 
+/* Likewise of a path below a directory descriptor, which `name` is for messages. */
+int file_open_below(int dir, const char *path, const char *name, struct err *e);
+
 /* Likewise of a path inside `root`, a directory descriptor. */
 int file_open_rooted(int root, const char *path, struct err *e);
 
@@ -53,9 +56,8 @@ int file_open_rooted(int root, const char *path, struct err *e);
  * empty bytes. `name` is for messages, and for base/mapping, which keeps it as long as the
  * mapping. */
 bool file_map_fd(int fd, const char *name, struct bytes *out, struct err *e);
-/* Of a path inside the directory `root`, as file_open_inside takes it; NULL: of a path as it
- * is. */
-bool file_map_inside(const char *root, const char *path, struct bytes *out, struct err *e);
+/* Of a path inside `root`, a directory descriptor, as file_open_inside takes it. */
+bool file_map_inside(int root, const char *path, struct bytes *out, struct err *e);
 bool file_map(const char *path, struct bytes *out, struct err *e);
 void file_unmap(struct bytes bytes);
 

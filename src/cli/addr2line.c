@@ -20,6 +20,7 @@
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
+#include "cli/named.h"
 #include "elf/symbols.h"
 #include "symbol/symbol.h"
 
@@ -235,17 +236,20 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		.demangle = options->demangle,
 		.names = SYMBOL_NAMES_DEBUG,
 		.debug_directories = options->debug_directories.at,
+		.named = options->named->places,
 		.fetch = options->fetch,
 		.cache = options->cache,
 	};
+	struct named_file file = options->named->executable;
 	struct question q = {.options = options};
 	struct err e = {0};
 
-	if (!module_open_file(&q.module, arena,
-			      options->executable ? options->executable : "a.out", &e))
+	if (!options->executable && !named_file_open(&file, arena, "a.out", &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
 	confine(options, NULL, -1);
+	if (!module_open_named(&q.module, arena, &file, &e))
+		return fail(&e);
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)
 		answer_arguments(&q, options);

@@ -42,6 +42,7 @@ struct options {
 		never_stop, with_stacks;
 	bool any_build_id, debuginfod, help, version;
 	uint64_t debuginfod_timeout_s;
+	const struct named *named;       /* what is named, opened (cli/named): set by main */
 	const struct debug_fetch *fetch; /* with --debuginfod: set by main */
 	bool no_cache, clear;
 	const struct store *cache; /* where one can be had: set by main; or NULL */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/store.h"
+#include "cli/named.h"
 #include "cli/sandbox.h"
 
 /* What came of it, for who asks later: a program is confined once. */
@@ -64,11 +65,10 @@ static void place_add_above(struct places *places, const char *path, enum sandbo
 
 static void named_add(struct places *places, const struct options *options)
 {
-	for (size_t i = 0; i < options->debug_directories.count; i++)
-		place_add(places, options->debug_directories.at[i], SANDBOX_READ);
-	place_add(places, options->sysroot, SANDBOX_READ);
-	place_add(places, options->executable, SANDBOX_READ);
-	place_add_above(places, options->executable, SANDBOX_READ);
+	for (const struct debug_named *at = options->named->places; at->name; at++)
+		descriptor_add(places, at->dir, SANDBOX_READ);
+	descriptor_add(places, options->named->sysroot, SANDBOX_READ);
+	place_add_above(places, options->named->executable.real, SANDBOX_READ);
 	place_add(places, getenv("DEBUGINFOD_CACHE_PATH"), SANDBOX_READ);
 	place_add(places, getenv("XDG_CACHE_HOME"), SANDBOX_READ);
 }

@@ -7,6 +7,7 @@
 #include "base/mapping.h"
 #include "base/signals.h"
 #include "cli/confine.h"
+#include "cli/named.h"
 #include "elf/debugfile.h"
 #include "symbol/code_names.h"
 #include "symbol/symbol.h"
@@ -118,7 +119,9 @@ static const char *sysroot_of(const struct options *options, const struct module
 
 static const int *sysroot_dir_of(const struct options *options, const struct modules *modules)
 {
-	return !options->sysroot && modules->root ? &modules->root_dir : NULL;
+	if (options->sysroot)
+		return &options->named->sysroot;
+	return modules->root ? &modules->root_dir : NULL;
 }
 
 struct unwind_options pipeline_unwinding(struct arena *arena, const struct options *options,
@@ -129,9 +132,10 @@ struct unwind_options pipeline_unwinding(struct arena *arena, const struct optio
 	*files = (struct debugfiles){
 		.arena = arena,
 		.directories = options->debug_directories.at,
+		.named = options->named->places,
 		.sysroot = sysroot_of(options, modules),
 		.sysroot_dir = sysroot_dir_of(options, modules),
-		.sysroot_is_process = sysroot_dir_of(options, modules) != NULL,
+		.sysroot_is_process = !options->sysroot && modules->root,
 		.fetch = options->fetch,
 	};
 	return (struct unwind_options){
@@ -437,9 +441,10 @@ struct symbolizer *pipeline_report(struct arena *arena, const struct options *op
 	struct symbol_options symbols = {
 		.demangle = !options->no_demangle,
 		.debug_directories = options->debug_directories.at,
+		.named = options->named->places,
 		.sysroot = sysroot_of(options, modules),
 		.sysroot_dir = sysroot_dir_of(options, modules),
-		.sysroot_is_process = sysroot_dir_of(options, modules) != NULL,
+		.sysroot_is_process = !options->sysroot && modules->root,
 		.fetch = options->fetch,
 		.cache = options->cache,
 	};

@@ -5,13 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "cli/named.h"
 #include "cli/pipeline.h"
 #include "snapshot/capture_file.h"
-
-/* A pipe may never end. Captures of 10,000 threads with all their stacks have some hundred
- * megabytes. */
-#define PIPED_MAX ((size_t)1 << 30)
 
 /* Raw stacks let this machine unwind again, with whatever better information it has. */
 static void unwind_again(struct arena *arena, const struct options *options,
@@ -34,33 +30,31 @@ static void unwind_again(struct arena *arena, const struct options *options,
 	}
 }
 
-/* "-" is standard input, a pipe from another machine perhaps. *name becomes what messages call
- * it. */
-static bool capture_text(struct arena *arena, const char **name, struct bytes *text,
-			 struct err *e)
+/* "-" is standard input, a pipe from another machine perhaps. */
+static bool input_open(struct named_file *out, struct arena *arena, const char *name,
+		       struct err *e)
 {
-	if (strcmp(*name, "-") != 0)
-		return file_map(*name, text, e);
-	*name = "standard input";
-	return file_read_fd(arena, STDIN_FILENO, *name, PIPED_MAX, text, e);
+	if (strcmp(name, "-") == 0)
+		return named_file_read(out, arena, STDIN_FILENO, "standard input", e);
+	return named_file_open(out, arena, name, e);
 }
 
 int symbolize_run(struct arena *arena, const struct options *options)
 {
 	struct module_search search = {
-		.executable = options->executable,
+		.executable = options->executable ? &options->named->executable : NULL,
 		.sysroot = options->sysroot,
+		.sysroot_dir = options->named->sysroot,
 		.any_build_id = options->any_build_id,
 	};
 	struct report_options printing = report_options_of(options);
 	struct snapshot snapshot;
 	struct modules modules;
 	struct output out;
-	struct bytes text;
+	struct named_file input;
 	struct err e = {0};
-	const char *name = options->input;
 
-	if (!name) {
+	if (!options->input) {
 		err_set(&e, ERR_USAGE, "which capture? --input FILE");
 		return fail(&e);
 	}
@@ -70,13 +64,13 @@ int symbolize_run(struct arena *arena, const struct options *options)
 		return fail(&e);
 	}
 	progress(options, "reading the capture");
-	if (!capture_text(arena, &name, &text, &e) ||
+	if (!input_open(&input, arena, options->input, &e) ||
 	    !pipeline_output(&out, arena, options, &e)) {
 		progress(options, NULL);
 		return fail(&e);
 	}
 	pipeline_restrict(&out, options, -1);
-	if (!capture_read(arena, text, name, &snapshot, &e) ||
+	if (!capture_read(arena, input.data, input.name, &snapshot, &e) ||
 	    !modules_open_offline(&modules, arena, &snapshot, &search, &e)) {
 		progress(options, NULL);
 		output_abandon(&out);
@@ -84,6 +78,6 @@ int symbolize_run(struct arena *arena, const struct options *options)
 	}
 	unwind_again(arena, options, &snapshot, &modules);
 	printing.from_capture = true;
-	printing.capture_name = name;
+	printing.capture_name = input.name;
 	return pipeline_print(&out, arena, options, &snapshot, &modules, &printing);
 }

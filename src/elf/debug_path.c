@@ -25,12 +25,38 @@ static int sysroot_open(const struct debugfiles *files)
 				  : open(files->sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The place that was named so, or of which the name begins so and a slash follows; NULL: none. */
+static const struct debug_named *named_at(const struct debugfiles *files, const char *path,
+					  bool below)
+{
+	for (const struct debug_named *at = files->named; at && at->name; at++) {
+		size_t len = strlen(at->name);
+
+		if (len && strncmp(path, at->name, len) == 0 &&
+		    (below ? path[len] == '/' || at->name[len - 1] == '/' : !path[len]) &&
+		    below == (at->dir >= 0))
+			return at;
+	}
+	return NULL;
+}
+
+static int named_open(const struct debugfiles *files, const char *path, struct err *e)
+{
+	const struct debug_named *place = named_at(files, path, true);
+	const char *rest;
+
+	if (!place)
+		return file_open(path, e);
+	rest = path + strlen(place->name);
+	return file_open_below(place->dir, rest + strspn(rest, "/"), path, e);
+}
+
 int debug_path_open(const struct debugfiles *files, const char *path, struct err *e)
 {
 	const char *inside = inside_sysroot(files, path);
 
 	if (!inside)
-		return file_open(path, e);
+		return named_open(files, path, e);
 	SCOPED_FD int root = sysroot_open(files);
 
 	return root < 0 ? file_open(path, e) : file_open_rooted(root, inside, e);
@@ -69,9 +95,12 @@ static const char *real_inside(struct debugfiles *files, const char *path)
 
 const char *debug_path_real(struct debugfiles *files, const char *path)
 {
+	const struct debug_named *named = named_at(files, path, false);
 	const char *kept = path;
 	char *resolved;
 
+	if (named && named->real)
+		return named->real;
 	if (inside_sysroot(files, path))
 		return real_inside(files, path);
 	resolved = realpath(path, NULL);

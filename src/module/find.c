@@ -27,37 +27,66 @@ bool module_elf_fits(const struct module *module, const struct arch *arch, bool 
 		       have ? have : "(none)", module->build_id);
 }
 
-bool module_elf_take(struct module *module, struct arena *arena, struct bytes data,
-		     const char *file_path, const struct arch *arch, bool any_build_id,
-		     struct err *e)
+/* Leaves nothing in the module when it does not fit. */
+static bool elf_try(struct module *module, struct arena *arena, struct bytes data,
+		    const char *file_path, const struct arch *arch, bool any_build_id,
+		    struct err *e)
 {
 	const char *recorded = module->build_id;
 
 	if (module_elf_open(module, arena, data, file_path, e) &&
-	    module_elf_fits(module, arch, any_build_id, e)) {
-		module->elf->mapped = true;
+	    module_elf_fits(module, arch, any_build_id, e))
 		return true;
-	}
 	module->elf = NULL;
 	module->file_path = NULL;
 	module->build_id = recorded;
+	return false;
+}
+
+bool module_elf_take(struct module *module, struct arena *arena, struct bytes data,
+		     const char *file_path, const struct arch *arch, bool any_build_id,
+		     struct err *e)
+{
+	if (elf_try(module, arena, data, file_path, arch, any_build_id, e)) {
+		module->elf->mapped = true;
+		return true;
+	}
 	file_unmap(data);
 	return false;
 }
 
-static const char *path_under(struct arena *arena, const char *sysroot, const char *path)
+static bool is_executable(const struct module *module, const struct module_search *search)
 {
-	return sysroot ? arena_printf(arena, "%s/%s", sysroot, path) : path;
+	if (!search->executable || !search->build_id)
+		return search->executable && module->is_executable;
+	return module->build_id && strcmp(module->build_id, search->build_id) == 0;
 }
 
-static bool file_try(struct module *module, struct arena *arena, const struct arch *arch,
-		     const char *sysroot, const char *path, bool any_build_id, struct err *e)
+static bool executable_take(struct module *module, struct arena *arena, const struct arch *arch,
+			    const struct module_search *search, struct err *e)
 {
+	const struct named_file *file = search->executable;
+
+	if (!elf_try(module, arena, file->data, file->name, arch, search->any_build_id, e))
+		return false;
+	module->elf->mapped = file->is_mapped;
+	return true;
+}
+
+static bool file_find(struct module *module, struct arena *arena, const struct arch *arch,
+		      const struct module_search *search, struct err *e)
+{
+	const char *path = module->path;
 	struct bytes data;
 
-	return file_map_inside(sysroot, path, &data, e) &&
-	       module_elf_take(module, arena, data, path_under(arena, sysroot, path), arch,
-			       any_build_id, e);
+	if (search->sysroot) {
+		if (!file_map_inside(search->sysroot_dir, path, &data, e))
+			return err_within(e, "%s", search->sysroot);
+		path = arena_printf(arena, "%s/%s", search->sysroot, path);
+	} else if (!file_map(path, &data, e)) {
+		return false;
+	}
+	return module_elf_take(module, arena, data, path, arch, search->any_build_id, e);
 }
 
 bool module_find_file(struct module *module, struct arena *arena, const struct arch *arch,
@@ -65,15 +94,9 @@ bool module_find_file(struct module *module, struct arena *arena, const struct a
 {
 	struct err why = {0};
 
-	if (module->is_executable && search->executable) {
-		if (file_try(module, arena, arch, NULL, search->executable,
-			     search->any_build_id, &why))
-			return true;
-		*e = why;
-		return false;
-	}
-	if (!file_try(module, arena, arch, search->sysroot, module->path, search->any_build_id,
-		      &why))
+	if (is_executable(module, search))
+		return executable_take(module, arena, arch, search, e);
+	if (!file_find(module, arena, arch, search, &why))
 		module->why = arena_string(arena, why.text);
 	return true;
 }

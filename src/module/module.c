@@ -272,17 +272,38 @@ void modules_lie_under(struct modules *modules, const char *root)
 	}
 }
 
+/* Of the file that --executable names, if it is that of a recorded module: a program that was
+ * started through ld.so is not the one that the kernel calls the executable. */
+static const char *executable_build_id(const struct modules *set,
+				       const struct module_search *search)
+{
+	const char *build_id;
+	struct elf elf;
+
+	if (!search->executable ||
+	    !elf_open(&elf, set->arena, search->executable->data, "", NULL))
+		return NULL;
+	build_id = build_id_text(set->arena, elf.build_id);
+	for (size_t i = 0; build_id && i < set->count; i++)
+		if (set->at[i].build_id && strcmp(set->at[i].build_id, build_id) == 0)
+			return build_id;
+	return NULL;
+}
+
 bool modules_open_offline(struct modules *out, struct arena *arena,
 			  const struct snapshot *snapshot, const struct module_search *search,
 			  struct err *e)
 {
+	struct module_search each = *search;
+
 	set_begin(out, arena, snapshot);
+	each.build_id = executable_build_id(out, search);
 	for (size_t i = 0; i < out->count; i++) {
 		struct module *module = &out->at[i];
 
 		if (is_vdso(module))
 			vdso_open(module, arena, snapshot);
-		else if (!module_find_file(module, arena, snapshot->arch, search, e))
+		else if (!module_find_file(module, arena, snapshot->arch, &each, e))
 			return false;
 	}
 	ranges_make(out, snapshot);
@@ -291,12 +312,21 @@ bool modules_open_offline(struct modules *out, struct arena *arena,
 
 bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e)
 {
-	struct bytes data;
+	struct named_file file;
+
+	return named_file_open(&file, arena, path, e) &&
+	       module_open_named(out, arena, &file, e);
+}
+
+bool module_open_named(struct module *out, struct arena *arena, const struct named_file *file,
+		       struct err *e)
+{
+	const char *path = file->name;
 
 	*out = (struct module){.path = path, .name = last_part(path), .has_load_bias = true};
-	if (!file_map(path, &data, e) || !module_elf_open(out, arena, data, path, e))
+	if (!module_elf_open(out, arena, file->data, path, e))
 		return false;
-	out->elf->mapped = true;
+	out->elf->mapped = file->is_mapped;
 	return true;
 }
 

@@ -1,18 +1,19 @@
 /*
  * module/module: one mapped image: which file it is, where it lies, its parts on demand.
  *
- * A module set is made once per run: from a live process (files were opened before the stop), or
- * for a capture (files are searched by path, sysroot and --executable, and checked against the
- * recorded build-id). A module whose file is missing or refused keeps a reason and still
+ * A module set is made once per run: from a live process (files were opened before the stop),
+ * or for a capture (files are searched by path, sysroot and --executable, and checked against
+ * the recorded build-id). A module whose file is missing or refused keeps a reason and still
  * translates addresses by the recorded load bias: no frame is ever lost for want of a file.
  *
- * Load bias is per mapping: va - ea, computed from the PT_LOAD whose file part the mapping shows:
- * bias = map.start - map.off + p_offset - p_vaddr (all modulo 2^64). Never "the first executable
- * segment": lld, mold and BOLT lay files out with several.
+ * Load bias is per mapping: va - ea, computed from the PT_LOAD whose file part the mapping
+ * shows: bias = map.start - map.off + p_offset - p_vaddr (all modulo 2^64). Never "the first
+ * executable segment": lld, mold and BOLT lay files out with several.
  */
 #ifndef STACKER_MODULE_MODULE_H
 #define STACKER_MODULE_MODULE_H
 
+#include "base/named.h"
 #include "elf/elf.h"
 #include "snapshot/snapshot.h"
 
@@ -54,33 +55,38 @@ struct modules {
 
 /* How to look for a module's file when there is no live process. */
 struct module_search {
-	const char *executable; /* --executable, for the program itself; or NULL */
-	const char *sysroot;    /* put before every recorded path; or NULL */
-	bool any_build_id;      /* a file with another build-id is taken all the same */
+	const struct named_file *executable; /* --executable; or NULL */
+	const char *sysroot;                 /* put before every recorded path; or NULL */
+	int sysroot_dir;                     /* the same, opened */
+	const char
+		*build_id; /* modules with this one are the executable; NULL: the flagged one */
+	bool any_build_id; /* a file with another build-id is taken all the same */
 };
 
-/* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i], or -1
- * with the reason in whys[i]. Descriptors stay the caller's. */
+/* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i],
+ * or -1 with the reason in whys[i]. Descriptors stay the caller's. */
 void modules_open_live(struct modules *out, struct arena *arena,
 		       const struct snapshot *snapshot, const int *files,
 		       const char *const *whys);
 
-/* Modules of a capture. Files that cannot be used leave their reason in the module. False only
- * when --executable was given and cannot be used at all: unreadable, not ELF, another architecture
- * or another build-id (the text says which and the cure). */
+/* Modules of a capture. Files that cannot be used leave their reason in the module. False
+ * only when --executable was given and cannot be used at all: unreadable, not ELF, another
+ * architecture or another build-id (the text says which and the cure). */
 bool modules_open_offline(struct modules *out, struct arena *arena,
 			  const struct snapshot *snapshot, const struct module_search *search,
 			  struct err *e);
 
-/* For modules of a live process that has a root of its own: their files lie under `root` here, for what is
- * looked for beside them. */
+/* For modules of a live process that has a root of its own: their files lie under `root`
+ * here, for what is looked for beside them. */
 void modules_lie_under(struct modules *modules, const char *root);
 
 /* A single file as a module with load bias 0 (addr2line). */
 bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e);
+bool module_open_named(struct module *out, struct arena *arena, const struct named_file *file,
+		       struct err *e);
 
-/* The separate debug file of a module that has its file, or NULL; looked for once, at the first question,
- * whoever asks: call frame information and symbols may both be in it. */
+/* The separate debug file of a module that has its file, or NULL; looked for once, at the
+ * first question, whoever asks: call frame information and symbols may both be in it. */
 struct debugfiles;
 struct elf *module_debug_file(struct module *module, struct debugfiles *files);
 

@@ -65,6 +65,7 @@ void symbol_files_find(struct symbol_files *files, struct module *module, struct
 	files->places = (struct debugfiles){
 		.arena = arena,
 		.directories = options->debug_directories,
+		.named = options->named,
 		.sysroot = options->sysroot,
 		.sysroot_dir = options->sysroot_dir,
 		.sysroot_is_process = options->sysroot_is_process,

@@ -31,6 +31,7 @@ struct symbol_options {
 	enum symbol_names names;
 	const char *const *debug_directories; /* --debug-dir: first; NULL-terminated or NULL */
 	const char *sysroot;                  /* put before /usr/lib/debug; or NULL */
+	const struct debug_named *named;      /* elf/debugfile; or NULL */
 	const int *sysroot_dir;               /* opened already; NULL: by its name */
 	bool sysroot_is_process;              /* as in elf/debugfile */
 	const struct debug_fetch *fetch; /* for debug files that are nowhere here; or NULL */

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct arena arena;
 	/* Files that the capture names are not to be found. */
-	struct module_search search = {.sysroot = "/nonexistent"};
+	struct module_search search = {.sysroot = "/nonexistent", .sysroot_dir = -1};
 	struct options options = {.sysroot = "/nonexistent", .quiet = true};
 	struct snapshot snapshot;
 	struct modules modules;

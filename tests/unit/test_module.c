@@ -238,12 +238,14 @@ static void check_refusals(void **state)
 	struct snapshot snapshot = {.arch = &arch_aarch64,
 				    .modules = &record,
 				    .module_count = 1};
-	struct module_search search = {.executable = path};
+	struct named_file file;
+	struct module_search search = {.executable = &file};
 	struct modules modules;
 	struct err e = {0};
 
 	(void)state;
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+	assert_true(named_file_open(&file, &arena, path, &e));
 	assert_false(modules_open_offline(&modules, &arena, &snapshot, &search, &e));
 	assert_int_equal(e.kind, ERR_MISMATCH);
 	assert_non_null(strstr(e.text, "is for x86_64, the process is aarch64"));
