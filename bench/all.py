@@ -24,7 +24,7 @@ def sections(stacker, build, runs):
     yield ("trace", "A whole trace", "Threads that wait in about 33 frames.", [python, HERE / "trace.py", stacker, "--runs", runs])
     yield ("start", "The smallest runs", "One thread of `sleep`, by hyperfine; file caches are warm.",
            [python, HERE / "start.py", stacker, "--runs", runs])
-    yield ("symbols", "Symbolizing", "Random function addresses, full inline chains; the caches of answers are off.",
+    yield ("symbols", "Symbolizing", "Random function addresses, full inline chains; the cache is off but where it says so.",
            [python, HERE / "symbolize.py", stacker, "--runs", runs, "--place", build / "bench", "--json", build / "bench/symbolize.json"])
     yield ("unwind", "Unwinding alone", "10,000 copies of one real stack, in memory.", [build / "bench/unwind_bench", 10000, 5])
     yield ("real", "Real programs", "gdb and eu-stack are asked for what onephase tells: lines and inlined functions.",

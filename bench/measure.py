@@ -18,10 +18,10 @@ DEPTH = 30
 class Run:
     """One run of a command: wall and CPU seconds, peak memory in MB, status (None: out of time)."""
 
-    def __init__(self, command, limit_s=120, stdin=None, stdout=subprocess.DEVNULL):
+    def __init__(self, command, limit_s=120, stdin=None, stdout=subprocess.DEVNULL, environment=None):
         begin = time.monotonic()
         process = subprocess.Popen([str(word) for word in command], stdin=stdin, stdout=stdout,
-                                   stderr=subprocess.DEVNULL)
+                                   stderr=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
         # Not by a preexec_fn: copying this program to run it would count as the command's time.
         limit = threading.Timer(limit_s, os.kill, [process.pid, signal.SIGALRM])
         limit.start()

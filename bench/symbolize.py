@@ -4,7 +4,7 @@
     bench/symbolize.py STACKER [--runs N] [--addresses 1,30,...] [--limit S] [--place DIR] [--json FILE]
 
 The debug files of a libjvm and of the C library, from the packages this machine's package sources
-offer, compressed as they come and decompressed. Tools take turns; medians. What takes longer than
+offer, compressed as they come and decompressed; then two runs of Stacker with a cache between them. Tools take turns; medians. What takes longer than
 the limit is cut, and what was slow once (a quarter of it) is not measured again.
 """
 import argparse
@@ -16,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import measure
 
@@ -71,13 +72,14 @@ def plain_file(path, place):
     return plain
 
 
-def function_addresses(path, count):
+def function_addresses(path, count, which=0):
+    """So many random addresses of functions; others for another `which`."""
     functions = set()
     for line in quietly("readelf", "-sW", path).splitlines():
         words = line.split()
         if len(words) >= 8 and words[3] in ("FUNC", "IFUNC") and words[6] != "UND" and int(words[2], 0):
             functions.add((int(words[1], 16), int(words[2], 0)))
-    dice = random.Random(count)
+    dice = random.Random(count + which)
     chosen = dice.choices(sorted(functions), k=count)
     return "".join(f"{start + dice.randrange(size):#x}\n" for start, size in chosen)
 
@@ -163,6 +165,28 @@ def measure_package(names, options, place):
     return entries
 
 
+def measure_again(name, packed, options):
+    """A second run on the same build with other addresses, beside the first one: rows, and the same for the JSON file."""
+    command = [options.stacker, "addr2line", "-f", "-i", "-e", packed]
+    entries = []
+    for count in options.addresses:
+        runs = {"no cache": [], "first": [], "second": []}
+        for turn in range(options.runs):
+            with tempfile.TemporaryDirectory(dir=options.place) as cache:
+                for what, environment in (("no cache", "/nonexistent/cache"), ("first", cache), ("second", cache)):
+                    text = function_addresses(packed, count, 2 * turn + 1 + (what == "second"))
+                    asked = options.place / "asked"
+                    asked.write_text(text, encoding="ascii")
+                    with open(asked, encoding="ascii") as stdin:
+                        runs[what].append(measure.Run(command, limit_s=options.limit, stdin=stdin,
+                                                      environment={"XDG_CACHE_HOME": environment}))
+        times = [figures(runs[what]) for what in runs]
+        ratios = [f"{times[1][what] / times[2][what]:.1f}" for what in ("wall", "cpu")]
+        measure.row(name, count, *(f"{row['wall']:.3f} / {row['cpu']:.3f} / {row['memory']:.0f}" for row in times), ", ".join(ratios))
+        entries.append({"file": name, "addresses": count, **dict(zip(runs, times))})
+    return entries
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stacker")
@@ -189,9 +213,17 @@ def main():
             entries += measure_package(names, options, place)
         except Unavailable as reason:
             print(f"skipped: {' or '.join(names)} cannot be had here: {reason}", flush=True)
+    again = []
+    print("\nThe same compressed files twice, with other addresses the second time (the cache is empty before): wall s / cpu s / MB\n")
+    measure.head("debug file", "addresses", "no cache", "first run", "second run, other addresses", "first / second: wall, cpu")
+    for names in PACKAGES:
+        try:
+            again += measure_again(*debug_file(names, place), options)
+        except Unavailable:
+            pass  # said above
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({"machine": measure.machine(), "measured": entries}, indent=1) + "\n",
+        options.json.write_text(json.dumps({"machine": measure.machine(), "measured": entries, "again": again}, indent=1) + "\n",
                                 encoding="utf-8")
     return 0
 
