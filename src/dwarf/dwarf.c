@@ -45,6 +45,17 @@ static struct hits unanswered(struct lookup *lookup, struct arena *arena)
 	return rest;
 }
 
+/* What the claimed units know. They are answered as they come. */
+static void claimed_answer(struct lookup *lookup, struct claims *claims)
+{
+	struct fetch fetch;
+
+	fetch_claimed(&fetch, claims);
+	claims_answer(lookup, claims);
+	if (!fetch_end(&fetch))
+		memset(lookup->found, 0, lookup->asked.count * sizeof *lookup->found);
+}
+
 static void units_answer(struct lookup *lookup)
 {
 	struct dwarf *dwarf = lookup->dwarf;
@@ -52,16 +63,14 @@ static void units_answer(struct lookup *lookup)
 	struct hits rest;
 
 	claims_by_aranges(&claims);
-	fetch_claimed(&claims);
-	claims_answer(lookup, &claims);
+	claimed_answer(lookup, &claims);
 	rest = unanswered(lookup, &lookup->arena);
 	if (rest.count == 0)
 		return;
 	fetch_roots(&dwarf->main);
 	claims = claims_begin(&dwarf->main, &rest, &lookup->arena);
 	claims_by_units(&claims);
-	fetch_claimed(&claims);
-	claims_answer(lookup, &claims);
+	claimed_answer(lookup, &claims);
 	for (size_t i = 0; i < claims.vague.count; i++) {
 		struct unit *unit = unit_at(&dwarf->main, claims.vague.at[i]);
 

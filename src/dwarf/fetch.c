@@ -1,50 +1,50 @@
 #include "dwarf/fetch.h"
 
-#include <pthread.h>
-
 #include "dwarf/context.h"
 #include "dwarf/sparse.h"
 
-struct errand {
-	struct sparse *sparse;
-	struct sparse_wish wish;
-	bool good;
-	struct err why;
-};
-
-static void *errand_run(void *argument)
+static void *fetch_run(void *argument)
 {
-	struct errand *errand = argument;
+	struct fetch *fetch = argument;
 
-	errand->good = sparse_fetch(errand->sparse, &errand->wish, &errand->why);
+	fetch->good = sparse_run(fetch->sections->sparse, &fetch->why);
 	return NULL;
 }
 
-static void fetch(struct sections *sections, struct sparse_wish wish)
+static void fetch_begin(struct fetch *fetch, const struct sparse_wish *wish)
 {
-	struct errand errand = {.sparse = sections->sparse, .wish = wish};
-	pthread_t thread;
-	bool started = pthread_create(&thread, NULL, errand_run, &errand) == 0;
+	struct sections *sections = fetch->sections;
 
+	sparse_run_begin(sections->sparse, wish);
+	fetch->started = pthread_create(&fetch->thread, NULL, fetch_run, fetch) == 0;
 	for (int id = 0; id < SECTION_COUNT; id++)
 		section_bytes(sections, (enum section_id)id);
-	if (started)
-		pthread_join(thread, NULL);
-	else
-		errand_run(&errand);
-	if (errand.good)
-		return;
-	dwarf_note(sections->dwarf, "%s: section .debug_info: %s", sections->elf->name,
-		   errand.why.text);
-	/* Damaged debugging information is worse than none. */
-	sections->at[SECTION_INFO] = (struct bytes){NULL, 0};
+	if (!fetch->started)
+		fetch_run(fetch);
 }
 
-void fetch_claimed(struct claims *claims)
+bool fetch_end(struct fetch *fetch)
+{
+	struct sections *sections = fetch->sections;
+
+	if (fetch->started)
+		pthread_join(fetch->thread, NULL);
+	fetch->started = false;
+	if (fetch->good)
+		return true;
+	dwarf_note(sections->dwarf, "%s: section .debug_info: %s", sections->elf->name,
+		   fetch->why.text);
+	/* Damaged debugging information is worse than none. */
+	sections->at[SECTION_INFO] = (struct bytes){NULL, 0};
+	return false;
+}
+
+void fetch_claimed(struct fetch *fetch, struct claims *claims)
 {
 	struct sparse_wish wish = {0};
 	uint64_t *units;
 
+	*fetch = (struct fetch){.sections = claims->sections, .good = true};
 	if (!claims->sections->sparse)
 		return;
 	claims_sort(claims);
@@ -55,15 +55,17 @@ void fetch_claimed(struct claims *claims)
 	for (size_t i = 0; i < claims->asked->count; i++)
 		wish.all_roots |= claims->counts[i] == 0;
 	wish.units = units;
-	if (sparse_use_points(claims->sections, &wish))
-		return;
-	fetch(claims->sections, wish);
+	if (!sparse_use_points(claims->sections, &wish))
+		fetch_begin(fetch, &wish);
 }
 
 void fetch_roots(struct sections *sections)
 {
 	const struct sparse_wish wish = {.all_roots = true};
+	struct fetch fetch = {.sections = sections};
 
-	if (sections->sparse && !sparse_use_points(sections, &wish))
-		fetch(sections, wish);
+	if (!sections->sparse || sparse_use_points(sections, &wish))
+		return;
+	fetch_begin(&fetch, &wish);
+	fetch_end(&fetch);
 }

@@ -2,16 +2,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/search.h"
-
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14; musl does not know it yet */
-#define MADV_POPULATE_WRITE 23
-#endif
-
-/* Larger than any page. */
-#define PAGE_MAX ((uintptr_t)64 << 10)
 
 /* Piece 0 begins with the section, piece n at point n - 1. */
 struct piece {
@@ -99,16 +91,6 @@ static struct points_check piece_goal(const struct lazy *lazy, size_t i, uint64_
 	return (struct points_check){piece->end, i < s->at.count ? s->at.at[i].at.checksum : 0};
 }
 
-/* One call of the kernel for many pages, if it has it. */
-static void pages_take(uint8_t *at, uint64_t len)
-{
-	uintptr_t begin = ((uintptr_t)at + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
-	uintptr_t end = ((uintptr_t)at + len) & ~(PAGE_MAX - 1);
-
-	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
-}
-
 /* Contents [at, end) to their place, or to nowhere. */
 static bool stretch_read(const struct lazy *lazy, struct stream *stream, uint64_t at,
 			 uint64_t end, uint8_t *waste, struct err *e)
@@ -131,7 +113,7 @@ static bool piece_read(const struct lazy *lazy, size_t i, struct points_check go
 	bool good = stream && (waste || there == piece->begin);
 
 	if (good)
-		pages_take(lazy->room + there, goal.off - there);
+		packed_room_expect(lazy->room + there, goal.off - there);
 	good = good && stretch_read(lazy, stream, piece->begin, there, waste, NULL) &&
 	       stretch_read(lazy, stream, there, goal.off, NULL, NULL) &&
 	       (goal.off == lazy->packed.size || stream_checksum(stream) == goal.checksum);

@@ -47,6 +47,11 @@ struct sparse {
 		*by_points;   /* the same section by what an earlier run has learned; or NULL */
 	struct arena arena;   /* its own: a run may be in a thread of its own */
 	pthread_mutex_t lock; /* for sparse_need */
+	/* A run by a thread of its own, beside others that need what it brings. */
+	bool running;
+	struct sparse_wish brings;
+	uint64_t passed; /* a unit's end, or beginning: what it brings lies below */
+	pthread_cond_t progress;
 };
 
 void sparse_open(struct sections *sections)
@@ -66,6 +71,7 @@ void sparse_open(struct sections *sections)
 	sparse->packed = packed;
 	sparse->room = room;
 	pthread_mutex_init(&sparse->lock, NULL);
+	pthread_cond_init(&sparse->progress, NULL);
 	sections->sparse = sparse;
 	sections->loaded[SECTION_INFO] = true;
 	sections->at[SECTION_INFO] = (struct bytes){room, packed.size};
@@ -126,6 +132,8 @@ static bool run_begin(struct sparse *s, struct err *e)
 /* Reads on to `end`, into place or not. */
 static bool run_to(struct sparse *s, uint64_t end, bool keep, struct err *e)
 {
+	if (keep)
+		packed_room_expect(s->room + s->at, end - s->at);
 	while (s->at < end) {
 		uint64_t len = end - s->at;
 
@@ -187,11 +195,20 @@ static size_t unit_place(const struct sparse *s, uint64_t off)
 	return FIRST_INDEX(s->units.count, i, s->units.at[i].off >= off);
 }
 
-static bool is_wished(const struct sparse *s, const struct sparse_wish *wish, uint64_t off)
+static bool is_among(const struct sparse_wish *wish, uint64_t off)
 {
 	size_t first = FIRST_INDEX(wish->count, i, wish->units[i] >= off);
 
-	return s->all || (first < wish->count && wish->units[first] == off);
+	return first < wish->count && wish->units[first] == off;
+}
+
+static void progress_say(struct sparse *s, bool running)
+{
+	pthread_mutex_lock(&s->lock);
+	s->passed = s->at;
+	s->running = running;
+	pthread_cond_broadcast(&s->progress);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static bool unit_pass(struct sparse *s, const struct sparse_wish *wish, struct err *e)
@@ -203,11 +220,13 @@ static bool unit_pass(struct sparse *s, const struct sparse_wish *wish, struct e
 		return false;
 	if (i == s->units.count) /* all that is left is no unit */
 		return run_to(s, s->packed.size, false, e);
-	keep = !s->whole.at[i] && is_wished(s, wish, s->units.at[i].off);
+	keep = !s->whole.at[i] && (s->all || is_among(wish, s->units.at[i].off));
 	if (!run_to(s, s->units.at[i].end, keep, e))
 		return false;
 	s->whole.at[i] |= keep;
 	s->next++;
+	if (s->running)
+		progress_say(s, true);
 	return true;
 }
 
@@ -310,6 +329,37 @@ bool sparse_fetch(struct sparse *s, const struct sparse_wish *wish, struct err *
 	return !s->failed;
 }
 
+void sparse_run_begin(struct sparse *s, const struct sparse_wish *wish)
+{
+	s->running = true;
+	s->brings = *wish;
+	s->passed = 0;
+}
+
+bool sparse_run(struct sparse *s, struct err *e)
+{
+	bool good = sparse_fetch(s, &s->brings, e);
+
+	progress_say(s, false);
+	return good;
+}
+
+void sparse_run_wait(struct sparse *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->running)
+		pthread_cond_wait(&s->progress, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* With the lock: until the unit is there, or the run is over. */
+static void run_await(struct sparse *s, const struct sparse_wish *wish)
+{
+	while (s->running && !(wish->count == 1 && wish->units[0] < s->passed &&
+			       is_among(&s->brings, wish->units[0])))
+		pthread_cond_wait(&s->progress, &s->lock);
+}
+
 /* Who needs what nobody wished for, needs more of it: debug information that refers to other units
  * does so everywhere. */
 static bool need(struct sparse *s, const struct sparse_wish *wish, struct err *e)
@@ -317,8 +367,12 @@ static bool need(struct sparse *s, const struct sparse_wish *wish, struct err *e
 	bool good;
 
 	pthread_mutex_lock(&s->lock);
-	s->all |= missing(s, wish).any;
-	good = sparse_fetch(s, wish, e);
+	run_await(s, wish);
+	good = s->running;
+	if (!good) {
+		s->all |= missing(s, wish).any;
+		good = sparse_fetch(s, wish, e);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return good;
 }

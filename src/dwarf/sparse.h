@@ -34,6 +34,13 @@ bool sparse_use_points(struct sections *sections, const struct sparse_wish *wish
  * asks again and again shall not wait again and again. False for damage. */
 bool sparse_fetch(struct sparse *sparse, const struct sparse_wish *wish, struct err *e);
 
+/* The same as a run by a thread of its own (sparse_run), which sparse_run_begin prepares in the caller's. Others
+ * may ask sparse_need meanwhile: they wait until the run has brought the unit, or is over. What they
+ * make of it is worth nothing if sparse_run then is false. */
+void sparse_run_begin(struct sparse *sparse, const struct sparse_wish *wish);
+bool sparse_run(struct sparse *sparse, struct err *e);
+void sparse_run_wait(struct sparse *sparse);
+
 /* The unit at `off`, or to know where all units lie, is needed now, by any thread. False for
  * damage; true also when there is no such unit. */
 bool sparse_need(struct sparse *sparse, uint64_t off, struct err *e);

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "dwarf/sparse.h"
+
 /* Beyond this, memory is the limit and not the processors. */
 #define WORKERS_MAX 8
 /* A thread costs about 50 microseconds, a unit 200 to 500. */
@@ -32,6 +34,7 @@ struct worker {
 	struct lookup lookup;
 	struct dwarf dwarf;
 	struct arena answers;
+	bool waits; /* leaves the processor to a run over .debug_info, as long as that is under way */
 	pthread_t thread;
 	bool started;
 };
@@ -67,7 +70,7 @@ static size_t group_of_turn(const struct shop *shop, size_t turn)
 {
 	size_t stride = shop->group_count / shop->workers, regular = stride * shop->workers;
 
-	if (turn >= regular)
+	if (turn >= regular || !shop->claims->sections->lazy[SECTION_INFO])
 		return turn;
 	return turn % shop->workers * stride + turn / shop->workers;
 }
@@ -76,8 +79,11 @@ static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
 	struct shop *shop = worker->shop;
+	struct sparse *sparse = shop->claims->sections->sparse;
 	size_t turn;
 
+	if (worker->waits && sparse)
+		sparse_run_wait(sparse);
 	while ((turn = atomic_fetch_add(&shop->next, 1)) < shop->group_count) {
 		struct group *group = &shop->groups[group_of_turn(shop, turn)];
 		struct unit *unit = unit_at(&worker->dwarf.main, group->unit_off);
@@ -154,6 +160,7 @@ static void workers_run(struct shop *shop, struct lookup *lookup, size_t count)
 	/* Loading writes to what is shared, so it is done before. */
 	for (int id = 0; id < SECTION_COUNT; id++)
 		section_bytes(&lookup->dwarf->main, (enum section_id)id);
+	workers[count - 1].waits = true;
 	for (size_t i = 0; i < count; i++)
 		worker_start(&workers[i], shop, lookup);
 	for (size_t i = 0; i < count; i++)

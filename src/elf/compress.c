@@ -16,12 +16,22 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/file.h"
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14; musl does not know it yet */
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #ifndef ELFCOMPRESS_ZSTD /* younger than glibc 2.36 */
 #define ELFCOMPRESS_ZSTD 2
 #endif
+
+/* The largest page of both architectures. */
+#define PAGE_MAX ((uintptr_t)64 << 10)
+/* What is expected and then does not come must not take memory. */
+#define EXPECT_MAX ((uint64_t)4 << 20)
 
 /* What an xz stream may make its decoder use: `xz -9` needs 65 MiB, .gnu_debugdata 9 MiB. */
 #define XZ_MEMORY_MAX (UINT64_C(128) << 20)
@@ -180,6 +190,16 @@ uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct er
 void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room)
 {
 	room_give_back(arena, room, packed->size);
+}
+
+void packed_room_expect(uint8_t *at, uint64_t len)
+{
+	uintptr_t begin = ((uintptr_t)at + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
+	uintptr_t end =
+		((uintptr_t)at + (len < EXPECT_MAX ? len : EXPECT_MAX)) & ~(PAGE_MAX - 1);
+
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
 bool packed_load(struct arena *arena, const struct packed *packed, struct bytes *out,

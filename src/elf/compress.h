@@ -48,6 +48,9 @@ bool packed_load(struct arena *arena, const struct packed *packed, struct bytes 
  * they are written to, and the stream to fill it from. NULL: ERR_LIMIT. */
 uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e);
 void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room);
+/* So much of the room is about to be written to: its pages are made in one call, which takes less than making
+ * each when it is touched. */
+void packed_room_expect(uint8_t *at, uint64_t len);
 struct stream *packed_stream(const struct packed *packed, struct err *e);
 
 /* .gnu_debugdata. The size is not stored where it could be trusted: grows as needed. */

@@ -242,6 +242,24 @@ static void check_damage(void **state)
 	arena_free(&s.arena);
 }
 
+/* Units are answered while the section is still read: at its end it shows that they may not be. */
+static void check_damage_behind_answers(void **state)
+{
+	struct dwarf_answer answers[UNITS] = {{0}};
+	struct sample s = {0};
+
+	(void)state;
+	sample_make(&s, ARANGES | DAMAGED_END);
+	for (unsigned n = 0; n < UNITS; n++)
+		answers[n].ea = function_of(n);
+	dwarf_lookup(s.dwarf, answers, UNITS);
+	for (unsigned n = 0; n < UNITS; n++)
+		assert_int_equal(answers[n].frame_count, 0);
+	assert_string_equal(dwarf_problem(s.dwarf),
+			    "test: section .debug_info: damaged zlib data");
+	arena_free(&s.arena);
+}
+
 /* A megabyte of zeros, in a kilobyte: a quarter of a million units without contents, if one likes. */
 static void check_zeros(void **state)
 {
@@ -425,6 +443,7 @@ int main(void)
 		cmocka_unit_test(check_all_at_once),
 		cmocka_unit_test(check_unclaimed),
 		cmocka_unit_test(check_damage),
+		cmocka_unit_test(check_damage_behind_answers),
 		cmocka_unit_test(check_points),
 		cmocka_unit_test(check_points_beyond),
 		cmocka_unit_test(check_lying_points),
