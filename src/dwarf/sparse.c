@@ -40,6 +40,7 @@ struct sparse {
 	bool indexed;    /* no unit is missing in `units` */
 	bool complete;   /* everything is there */
 	bool failed;     /* and that is final */
+	struct err why;
 	uint8_t *waste;
 	struct points *points; /* that are learned; NULL: none */
 	struct points_section *learned;
@@ -320,13 +321,15 @@ bool sparse_fetch(struct sparse *s, const struct sparse_wish *wish, struct err *
 	struct span_wanted span = missing(s, wish);
 
 	if (s->failed)
-		return err_set(e, ERR_FORMAT, "damaged");
+		return err_set(e, s->why.kind, "%s", s->why.text);
 	if (span.any && s->runs == RUNS_MAX && must_begin(s, span)) {
 		s->all = true;
 		span = missing(s, wish);
 	}
-	s->failed = span.any && !run(s, wish, span, e);
-	return !s->failed;
+	if (!span.any || run(s, wish, span, &s->why))
+		return true;
+	s->failed = true;
+	return err_set(e, s->why.kind, "%s", s->why.text);
 }
 
 void sparse_run_begin(struct sparse *s, const struct sparse_wish *wish)
