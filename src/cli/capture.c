@@ -53,19 +53,35 @@ static void word_print(FILE *out, const char *word)
 	}
 }
 
-static void next_step_print(FILE *out, const struct snapshot *snapshot, const char *path)
+static const struct snapshot_module *program_of(const struct snapshot *snapshot)
 {
-	const char *executable = snapshot->executable_path;
-
 	for (size_t i = 0; i < snapshot->module_count; i++)
 		if (snapshot->modules[i].is_executable)
-			executable = snapshot->modules[i].path;
-	fputs("Symbolize it with:\n  stacker symbolize --input ", out);
+			return &snapshot->modules[i];
+	return NULL;
+}
+
+/* A command that works here. What only the process has left is named by way of it. */
+static void next_step_print(FILE *out, const struct snapshot *snapshot, bool has_root,
+			    const char *path)
+{
+	const struct snapshot_module *program = program_of(snapshot);
+	bool deleted = program && program->deleted;
+
+	if (deleted)
+		fprintf(out, "The program's file was deleted or replaced (build-id %s).\n",
+			program->build_id ? program->build_id : "not known");
+	fprintf(out, "%s with:\n  stacker symbolize --input ",
+		deleted || has_root ? "While the process lives, symbolize it" : "Symbolize it");
 	word_print(out, path);
-	if (executable) {
+	if (deleted) {
+		fprintf(out, " --executable /proc/%u/exe", snapshot->pid);
+	} else if (program && !has_root) {
 		fputs(" --executable ", out);
-		word_print(out, executable);
+		word_print(out, program->path);
 	}
+	if (has_root)
+		fprintf(out, " --sysroot /proc/%u/root", snapshot->pid);
 	fputc('\n', out);
 }
 
@@ -98,7 +114,7 @@ int capture_run(struct arena *arena, const struct options *options)
 	if (!options->quiet) {
 		report_print_head(talk, &snapshot, &printing);
 		if (talk == stdout)
-			next_step_print(talk, &snapshot, options->output);
+			next_step_print(talk, &snapshot, modules.root != NULL, options->output);
 	}
 	return complain_about_cut_files() || snapshot_is_partial(&snapshot) ? EXIT_PARTIAL
 									    : EXIT_COMPLETE;

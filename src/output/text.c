@@ -44,8 +44,20 @@ static const char *or_unknown(const char *text)
 	return text ? text : "?";
 }
 
-/* The head: whose picture this is and what taking it did to the process. */
+static void put_executable(struct sink *sink, const struct snapshot *snapshot)
+{
+	bool deleted = false;
 
+	if (!snapshot->executable_path)
+		return;
+	for (size_t i = 0; i < snapshot->module_count; i++)
+		deleted |= snapshot->modules[i].is_executable && snapshot->modules[i].deleted;
+	sink_text(sink, "Executable: ");
+	sink_foreign(sink, snapshot->executable_path);
+	sink_text(sink, deleted ? " (deleted)\n" : "\n");
+}
+
+/* The head: whose picture this is and what taking it did to the process. */
 static void put_origin(struct sink *sink, const struct snapshot *snapshot,
 		       const struct report_options *options)
 {
@@ -63,7 +75,7 @@ static void put_origin(struct sink *sink, const struct snapshot *snapshot,
 	sink_foreign(sink, or_unknown(snapshot->timestamp));
 	sink_char(sink, '\n');
 	put_labelled(sink, "Capture file: ", options->capture_name);
-	put_labelled(sink, "Executable: ", snapshot->executable_path);
+	put_executable(sink, snapshot);
 }
 
 static void put_stop_time(struct sink *sink, const struct capture_facts *facts)

@@ -316,6 +316,7 @@ static void module_fill(struct captured *out, struct arena *arena,
 	struct snapshot_module *module = &out->snapshot.modules[index];
 
 	module->path = map->path;
+	module->deleted = map->deleted;
 	out->files[index] = -1;
 	if (is_vdso(map))
 		return;
@@ -327,6 +328,19 @@ static void module_fill(struct captured *out, struct arena *arena,
 			module_file_open(arena, process, map, module, avoid, &out->whys[index]);
 	else
 		out->whys[index] = "its file system did not answer";
+}
+
+/* The kernel's " (deleted)" is no part of a name: `deleted` of the module says it. */
+static void program_name_check(struct snapshot *snapshot, struct arena *arena)
+{
+	for (size_t i = 0; snapshot->executable_path && i < snapshot->module_count; i++) {
+		const struct snapshot_module *module = &snapshot->modules[i];
+		const char *path = arena_printf(arena, "%s (deleted)", module->path);
+
+		if (module->is_executable && module->deleted &&
+		    strcmp(snapshot->executable_path, path) == 0)
+			snapshot->executable_path = module->path;
+	}
 }
 
 void files_open(struct captured *out, struct arena *arena, const struct process *process,
@@ -347,6 +361,7 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	extents_set(snapshot, arena, process->living, &avoided);
 	for (size_t i = 0; i < firsts.count; i++)
 		module_fill(out, arena, process, &avoided, i, firsts.at[i]);
+	program_name_check(snapshot, arena);
 	step_end();
 }
 

@@ -52,7 +52,8 @@ void modules_from_maps(struct arena *arena, struct snapshot *snapshot)
 
 	for (size_t at = 0, end; at < snapshot->map_count; at = end) {
 		struct snapshot_module module = {.path = maps[at].path,
-						 .start = maps[at].start};
+						 .start = maps[at].start,
+						 .deleted = maps[at].deleted};
 
 		end = at + 1;
 		if (!may_be_module(&maps[at]))

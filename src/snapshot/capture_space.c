@@ -139,6 +139,7 @@ static void read_module(const struct node *node, struct snapshot_module *module)
 	module->has_load_bias = bias.json != NULL;
 	module->load_bias = node_number(&bias, UINT64_MAX);
 	module->is_executable = member_flag(node, "executable");
+	module->deleted = member_flag(node, "deleted");
 	if (module->start > module->end)
 		node_fail(node, ERR_FORMAT, "ends before it begins");
 }

@@ -150,6 +150,7 @@ static void put_module(struct json_out *out, const struct snapshot_module *modul
 	else
 		json_null(out, "load_bias");
 	json_flag(out, "executable", module->is_executable);
+	json_flag(out, "deleted", module->deleted);
 	json_close(out, '}');
 }
 

@@ -135,6 +135,7 @@ struct snapshot_module {
 	bool has_load_bias;
 	uint64_t load_bias; /* va - ea of its code */
 	bool is_executable; /* the program itself */
+	bool deleted;       /* as of struct map: no file has its name any more */
 };
 
 enum capture_method { CAPTURE_PTRACE, CAPTURE_PTRACE_ROLLING, CAPTURE_BPF, CAPTURE_UNKNOWN };

@@ -173,3 +173,53 @@ def test_started_by_the_loader(tmp_path):
         assert any("copy" in note for note in named["notes"])
     wrong = program.run("symbolize", "-i", tmp_path / "c.json", "-e", target.fixture("threads-clang-O2"))
     assert wrong.status == program.NOTHING and "build-id" in wrong.err and len(wrong.err.splitlines()) == 1
+
+
+# The command that capture prints.
+
+def hinted(done):
+    command = done.out.split("\n  stacker ", 1)[1].strip()
+    return subprocess.run(f"{paths.STACKER} {command} --format json", shell=True, capture_output=True, text=True,
+                          timeout=program.RUN_S)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_hint_for_a_deleted_program(tmp_path, replaced):
+    with copy_running(tmp_path) as (process, path):
+        path.unlink()
+        if replaced:
+            shutil.copy(target.fixture("threads-clang-O2"), path)
+        done = program.run("capture", "-p", process.pid, "-o", tmp_path / "c.json")
+        capture = json.loads((tmp_path / "c.json").read_text())
+        module = next(module for module in capture["modules"] if module["executable"])
+        assert f"The program's file was deleted or replaced (build-id {module['build_id']})." in done.out
+        assert "While the process lives" in done.out and f"/proc/{process.pid}/exe" in done.out
+        again = hinted(done)
+        assert again.returncode == program.COMPLETE, again
+        truth.compare_all(process.stacks, json.loads(again.stdout))
+    assert module["path"] == capture["executable_path"] == str(path) and module["deleted"] is True
+    assert not any(other["deleted"] for other in capture["modules"] if other is not module)
+    text = program.run("symbolize", "-i", tmp_path / "c.json", "--any-build-id")
+    assert f"Executable: {path} (deleted)\n" in text.out
+
+
+# Makes the directory $1 the root of a mount namespace of its own, and runs $2 there.
+CONTAINED = 'mount --bind "$1" "$1" && cd "$1" && mkdir -p old && pivot_root . old && exec "$2"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
+def test_hint_for_a_container(tmp_path):
+    """Outside is another program at the same path."""
+    path = tmp_path / "program"
+    root = tmp_path / "root"
+    inside = root / path.relative_to("/")
+    inside.parent.mkdir(parents=True)
+    shutil.copy(target.fixture("threads-static"), inside)
+    shutil.copy(target.fixture("threads-static-pie"), path)
+    with target.running("unshare", "-m", "bash", "-c", CONTAINED, "sh", root, path) as process:
+        stacks = process.told()
+        done = program.run("capture", "-p", process.pid, "-o", tmp_path / "c.json")
+        assert "While the process lives" in done.out
+        again = hinted(done)
+        assert again.returncode == program.COMPLETE, again
+        truth.compare_all(stacks, json.loads(again.stdout))

@@ -142,10 +142,11 @@ struct snapshot sample_x86_64(struct arena *arena)
 	snapshot.modules =
 		COPY_OF(arena, struct snapshot_module,
 			{"/srv/app/bin/app", "0123456789abcdef0123456789abcdef01234567",
-			 0x400000, 0x402000, true, 0, true},
+			 0x400000, 0x402000, true, 0, true, false},
 			{"/usr/lib/libfoo.so", NULL, 0x7f5c3a000000, 0x7f5c3a100000, true,
-			 0x7f5c3a000000, false},
-			{"[vdso]", "00", 0x7ffd12340000, 0x7ffd12342000, false, 0, false});
+			 0x7f5c3a000000, false, true},
+			{"[vdso]", "00", 0x7ffd12340000, 0x7ffd12342000, false, 0, false,
+			 false});
 	snapshot.threads = COPY_OF(arena, struct thread, thread_main(arena),
 				   thread_in_signal(arena), thread_left_out());
 	registers_trim(&snapshot);

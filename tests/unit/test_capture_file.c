@@ -293,9 +293,9 @@ static void capture_of_elsewhere_is_read(void **state)
 static void modules_are_made_from_maps(void **state)
 {
 	static const struct snapshot_module wanted[] = {
-		{"/bin/a\\x41", NULL, 4194304, 4202496, false, 0, true},
-		{"/lib/b", NULL, 7000000, 7300000, false, 0, false},
-		{"[vdso]", NULL, 8000000, 8100000, false, 0, false},
+		{"/bin/a\\x41", NULL, 4194304, 4202496, false, 0, true, false},
+		{"/lib/b", NULL, 7000000, 7300000, false, 0, false, false},
+		{"[vdso]", NULL, 8000000, 8100000, false, 0, false, false},
 	};
 	static const int32_t modules[] = {0, 0, -1, -1, 1, -1, 1, 2, -1};
 	struct arena arena = {0};
