@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/signals.h"
+#include "base/sink.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "cli/named.h"
@@ -43,48 +44,59 @@ static const char *file_shown(const struct options *options, const char *file)
 	return slash ? slash + 1 : file;
 }
 
-static void print_level(const struct options *options, const struct symbol_frame *frame)
+static void print_level(struct sink *out, const struct options *options,
+			const struct symbol_frame *frame)
 {
-	if (options->functions)
-		printf("%s%s", frame->function && *frame->function ? frame->function : "??",
-		       options->pretty ? " at " : "\n");
-	printf("%s:", frame->file ? file_shown(options, frame->file) : "??");
+	if (options->functions) {
+		sink_text(out, frame->function && *frame->function ? frame->function : "??");
+		sink_text(out, options->pretty ? " at " : "\n");
+	}
+	sink_text(out, frame->file ? file_shown(options, frame->file) : "??");
+	sink_char(out, ':');
 	if (frame->line)
-		printf("%u\n", frame->line);
+		sink_decimal(out, frame->line);
 	else
-		puts("?");
+		sink_char(out, '?');
+	sink_char(out, '\n');
 }
 
-static void print_unknown(const struct options *options)
+static void print_unknown(struct sink *out, const struct options *options)
 {
 	if (options->functions)
-		fputs(options->pretty ? "?? " : "??\n", stdout);
-	puts("??:0");
+		sink_text(out, options->pretty ? "?? " : "??\n");
+	sink_text(out, "??:0\n");
 }
 
-static void print_answer(const struct options *options, const struct symbol_answer *answer)
+static void print_answer(struct sink *out, const struct options *options,
+			 const struct symbol_answer *answer)
 {
 	size_t levels = options->inlines ? answer->frame_count : 1;
 
-	if (options->addresses)
-		printf("0x%016llx%s", (unsigned long long)answer->ea,
-		       options->pretty ? ": " : "\n");
+	if (options->addresses) {
+		sink_text(out, "0x");
+		sink_hex(out, answer->ea, 16);
+		sink_text(out, options->pretty ? ": " : "\n");
+	}
 	if (answer->frame_count == 0) {
-		print_unknown(options);
+		print_unknown(out, options);
 		return;
 	}
 	for (size_t i = 0; i < levels; i++) {
 		if (i && options->pretty)
-			fputs(" (inlined by) ", stdout);
-		print_level(options, &answer->frames[i]);
+			sink_text(out, " (inlined by) ");
+		print_level(out, options, &answer->frames[i]);
 	}
 }
 
 static void answer_all(struct question *q, struct symbol_answer *answers, size_t count)
 {
+	struct sink out;
+
+	sink_init(&out, stdout);
 	symbolize(q->symbolizer, &q->module, answers, count);
 	for (size_t i = 0; i < count; i++)
-		print_answer(q->options, &answers[i]);
+		print_answer(&out, q->options, &answers[i]);
+	sink_flush(&out);
 	fflush(stdout);
 }
 

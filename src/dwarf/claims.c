@@ -1,7 +1,6 @@
 #include "dwarf/claims.h"
 
-#include <stdlib.h>
-
+#include "base/sort.h"
 #include "dwarf/context.h"
 #include "dwarf/ranges.h"
 
@@ -114,8 +113,7 @@ void claims_sort(struct claims *claims)
 	struct claim *at = claims->list.at;
 	size_t kept = 0;
 
-	if (claims->list.count)
-		qsort(at, claims->list.count, sizeof *at, claim_compare);
+	sort(claims->arena, at, claims->list.count, sizeof *at, claim_compare);
 	for (size_t i = 0; i < claims->list.count; i++)
 		if (kept == 0 || claim_compare(&at[kept - 1], &at[i]) != 0)
 			at[kept++] = at[i];

@@ -1,8 +1,7 @@
 #include "symbol/candidates.h"
 
-#include <stdlib.h>
-
 #include "base/search.h"
+#include "base/sort.h"
 #include "elf/symbols.h"
 
 /* ---- What is a candidate ---- */
@@ -172,8 +171,7 @@ static void needs_sort(struct needs *n)
 	for (size_t i = 0; i < n->count; i++)
 		if (n->has_nearest[i])
 			*vec_push(n->arena, &n->starts) = n->nearest[i];
-	if (n->starts.count)
-		qsort(n->starts.at, n->starts.count, sizeof n->starts.at[0], compare_u64);
+	sort(n->arena, n->starts.at, n->starts.count, sizeof n->starts.at[0], compare_u64);
 }
 
 static bool is_needed(const struct needs *n, uint64_t ea)

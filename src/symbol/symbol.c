@@ -6,11 +6,11 @@
  */
 #include "symbol/symbol.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/mapping.h"
+#include "base/sort.h"
 #include "symbol/cache.h"
 #include "symbol/files.h"
 #include "symbol/names.h"
@@ -241,7 +241,7 @@ static struct symbol_answer **sorted(struct arena *scratch, struct symbol_answer
 		answers[i].frame_count = 0;
 		order[i] = &answers[i];
 	}
-	qsort(order, count, sizeof(struct symbol_answer *), compare_asked);
+	sort(scratch, order, count, sizeof(struct symbol_answer *), compare_asked);
 	return order;
 }
 
