@@ -1,3 +1,6 @@
+/*
+ * Opening an output of each kind, and finishing it.
+ */
 #include "base/output.h"
 
 #include <errno.h>
@@ -6,19 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output_place.h"
 
 #define MODE_NEW 0600
 #define MODE_KEPT 0777
-
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1
-#endif
 
 /* ---- Signals ---- */
 
@@ -65,22 +63,6 @@ static void guarded_signals(int how)
 
 /* ---- New files ---- */
 
-/* Short, so that a name of 255 bytes can be written beside. */
-static bool temporary_name(char *out, size_t size)
-{
-	uint64_t chance;
-
-	if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
-		return false;
-	snprintf(out, size, ".new-%016llx", (unsigned long long)chance);
-	return true;
-}
-
-static void self_path(char *out, size_t size, int fd)
-{
-	snprintf(out, size, "/proc/self/fd/%d", fd);
-}
-
 /* -1: the file system has none, or no name could be given to it, which goes by /proc. */
 static int nameless_make(int dir)
 {
@@ -89,7 +71,7 @@ static int nameless_make(int dir)
 
 	if (fd < 0)
 		return -1;
-	self_path(self, sizeof self, fd);
+	output_self_path(self, sizeof self, fd);
 	if (access(self, F_OK) == 0)
 		return fd;
 	close(fd);
@@ -101,7 +83,7 @@ static int temporary_make(struct output *out)
 	int fd = -1;
 
 	guarded_signals(SIG_BLOCK);
-	if (temporary_name(out->temporary, sizeof out->temporary))
+	if (output_name_make(out->temporary, sizeof out->temporary))
 		fd = openat(out->to.dir, out->temporary,
 			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
 	if (fd >= 0) {
@@ -127,9 +109,7 @@ static bool attributes_keep(int fd, const struct destination *to)
 static void temporary_remove(struct output *out)
 {
 	unfinished = NULL;
-	if (out->temporary[0])
-		unlinkat(out->to.dir, out->temporary, 0);
-	out->temporary[0] = '\0';
+	output_name_remove(out);
 }
 
 /* -1 with errno; EPERM also when the old file's owner cannot be given to it. */
@@ -195,7 +175,7 @@ static bool open_file(struct output *out, struct err *e)
 
 	out->makes_file = fd >= 0;
 	if (fd >= 0)
-		return stream_of(out, fd, e);
+		return stream_of(out, fd, e) && output_set_apart(out, e);
 	if (out->to.kind == DESTINATION_REPLACED &&
 	    (number == EACCES || number == EPERM || number == EROFS))
 		return open_filled(out, e);
@@ -219,7 +199,7 @@ static bool open_found(struct output *out, struct err *e)
 
 bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e)
 {
-	*out = (struct output){.path = path, .filled = -1};
+	*out = (struct output){.path = path, .filled = -1, .placer = {-1, -1, 0}};
 	out->to = (struct destination){.dir = -1, .handle = -1};
 	if (strcmp(path, "-") == 0) {
 		out->stream = stdout;
@@ -269,72 +249,6 @@ static bool fill(int to, int from)
 	return got == 0 && ftruncate(to, off) == 0;
 }
 
-static bool commit_failed(const struct output *out, int number, struct err *e)
-{
-	return err_set(e, ERR_SYSTEM, "writing %s: %s", out->path, strerror(number));
-}
-
-/* Never onto what is there. */
-static bool name_give(const struct output *out, int fd, const char *name)
-{
-	char self[40];
-
-	self_path(self, sizeof self, fd);
-	return linkat(AT_FDCWD, self, out->to.dir, name, AT_SYMLINK_FOLLOW) == 0;
-}
-
-static bool rename_onto(struct output *out, unsigned flags)
-{
-	int dir = out->to.dir;
-
-	return syscall(SYS_renameat2, dir, out->temporary, dir, out->to.name, flags) == 0;
-}
-
-/* Where something is there: a rename replaces it, whatever it became meanwhile, and follows
- * nothing. Signals wait. */
-static bool replace(struct output *out, int fd)
-{
-	if (!out->temporary[0]) {
-		if (!temporary_name(out->temporary, sizeof out->temporary))
-			return false;
-		if (!name_give(out, fd, out->temporary)) {
-			out->temporary[0] = '\0';
-			return false;
-		}
-	}
-	if (!rename_onto(out, 0))
-		return false;
-	out->temporary[0] = '\0';
-	return true;
-}
-
-/* EEXIST: something is there now. */
-static bool appear(struct output *out, int fd)
-{
-	if (!out->temporary[0])
-		return name_give(out, fd, out->to.name);
-	if (!rename_onto(out, RENAME_NOREPLACE) && (errno != EINVAL || !rename_onto(out, 0)))
-		return false;
-	out->temporary[0] = '\0';
-	return true;
-}
-
-/* Once more when something appeared in between. */
-static bool put_in_place(struct output *out, int fd, struct err *e)
-{
-	bool exists;
-
-	for (int round = 0; round < 2; round++) {
-		if (!destination_still_good(&out->to, out->path, &exists, e))
-			return false;
-		if (exists ? replace(out, fd) : appear(out, fd))
-			return true;
-		if (errno != EEXIST)
-			break;
-	}
-	return commit_failed(out, errno, e);
-}
-
 static bool stream_close(struct output *out)
 {
 	FILE *stream = out->stream;
@@ -349,17 +263,18 @@ static bool finish(struct output *out, struct err *e)
 	bool ok;
 
 	if (fflush(out->stream) != 0 || ferror(out->stream))
-		return commit_failed(out, errno, e);
+		return output_commit_failed(out, errno, e);
 	if (out->filled >= 0)
-		return fill(out->filled, fd) || commit_failed(out, errno, e);
+		return fill(out->filled, fd) || output_commit_failed(out, errno, e);
 	if (!out->makes_file)
 		return true;
 	/* Network file systems may say only now that the disk is full. */
 	if (out->temporary[0] && !stream_close(out))
-		return commit_failed(out, errno, e);
+		return output_commit_failed(out, errno, e);
 	guarded_signals(SIG_BLOCK);
-	ok = put_in_place(out, fd, e);
-	temporary_remove(out);
+	ok = placer_ask(&out->placer, e);
+	unfinished = NULL;
+	out->temporary[0] = '\0';
 	guarded_signals(SIG_UNBLOCK);
 	return ok;
 }
@@ -388,11 +303,12 @@ bool output_commit(struct output *out, struct err *e)
 		output_abandon(out);
 		return false;
 	}
-	return close_all(out) || commit_failed(out, errno, e);
+	return close_all(out) || output_commit_failed(out, errno, e);
 }
 
 void output_abandon(struct output *out)
 {
+	placer_end(&out->placer);
 	temporary_remove(out);
 	close_all(out);
 }

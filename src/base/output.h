@@ -24,14 +24,18 @@
 #include "base/arena.h"
 #include "base/destination.h"
 #include "base/err.h"
+#include "base/placer.h"
 
+/* A new file gets its name from a process that is set apart at the opening (base/placer): this one may
+ * by then have given up all writing but to what is open. */
 struct output {
 	FILE *stream;
 	const char *path; /* as the user gave it */
 	struct destination to;
-	char temporary[24]; /* the name in to.dir of what is written; "": it has none */
-	int filled;         /* the file that is filled at the end, or -1 */
-	bool makes_file;    /* in to.dir */
+	char temporary[24];   /* the name in to.dir of what is written; "": it has none */
+	int filled;           /* the file that is filled at the end, or -1 */
+	bool makes_file;      /* in to.dir */
+	struct placer placer; /* who gives it its name; only where it makes one */
 };
 
 bool output_open(struct output *out, struct arena *arena, const char *path, struct err *e);

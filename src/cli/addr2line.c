@@ -259,7 +259,7 @@ int addr2line_run(struct arena *arena, const struct options *options)
 	if (!options->executable && !named_file_open(&file, arena, "a.out", &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
-	confine(options, NULL, -1);
+	confine(options, -1);
 	if (!module_open_named(&q.module, arena, &file, &e))
 		return fail(&e);
 	q.symbolizer = symbolizer_new(arena, &how);

@@ -73,14 +73,12 @@ static void named_add(struct places *places, const struct options *options)
 	place_add(places, getenv("XDG_CACHE_HOME"), SANDBOX_READ);
 }
 
-void confine(const struct options *options, const struct output *out, int root)
+void confine(const struct options *options, int root)
 {
 	struct places places = {.count = 0};
 	const struct sandbox *sandbox = &state.sandbox;
 
 	named_add(&places, options);
-	if (out && out->makes_file)
-		descriptor_add(&places, out->to.dir, SANDBOX_WRITE);
 	if (options->cache)
 		place_add(&places, options->cache->path, SANDBOX_WRITE);
 	descriptor_add(&places, root, SANDBOX_READ);

@@ -486,7 +486,7 @@ void pipeline_restrict(const struct output *out, const struct options *options, 
 {
 	if (out->stream == stdout)
 		stdout_pipe_may_end_us();
-	confine(options, out, root);
+	confine(options, root);
 }
 
 int pipeline_print(struct output *out, struct arena *arena, const struct options *options,

@@ -26,8 +26,7 @@ static int privileges_drop(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
-	const uint32_t kept =
-		1U << CAP_DAC_READ_SEARCH | 1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER;
+	const uint32_t kept = 1U << CAP_DAC_READ_SEARCH;
 
 	if (syscall(SYS_capget, &head, sets) != 0)
 		return errno;

@@ -58,7 +58,6 @@ static const struct limited {
 	{"clone",     0, THREAD,    1, {THREAD}, false},
 	{"open",      1, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
 	{"openat",    2, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
-	{"linkat",    4, EVERY_BIT, 1, {AT_SYMLINK_FOLLOW}, false}, /* base/output */
 	{"fcntl",     1, EVERY_BIT, 4, {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}, false},
 	{"ioctl",     1, EVERY_BIT, 2, {TCGETS, TIOCGWINSZ}, false}, /* isatty */
 	{"prlimit64", 0, EVERY_BIT, 1, {0}, false},                  /* of ourselves */

@@ -132,3 +132,34 @@ def test_split_debug_file(place):
     address = next(line.split()[0] for line in symbols.splitlines() if line.endswith(" T twice"))
     done = program.run("addr2line", "-f", "-e", place / "prog", address)
     assert done.out.startswith("twice\n") and done.out.endswith("prog.c:2\n"), done
+
+
+# What it may write.
+
+def rules(*arguments):
+    """The rules that let something be made, and what system calls the program made afterwards to name a file."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as log:
+        subprocess.run(["strace", "-qq", "-y", "-o", log.name, "-e", "signal=none",
+                        "-e", "trace=landlock_add_rule,linkat,renameat,renameat2,rename", paths.STACKER,
+                        *map(str, arguments)], check=True, capture_output=True, timeout=program.RUN_S)
+        lines = log.read().splitlines()
+    return [line for line in lines if "MAKE_REG" in line], [line for line in lines if "landlock" not in line]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_no_directory_may_be_written_for_the_output(capture, tmp_path, exists):
+    """Another process gives it its name: it does so also beside files that are there."""
+    out = tmp_path / "report"
+    if exists:
+        out.write_text("old", encoding="utf-8")
+    writable, naming = rules("symbolize", "-i", capture, "-o", out, "--no-cache")
+    assert writable == [] and naming == []
+    assert " in main at " in out.read_text(encoding="utf-8")
+
+
+def test_the_cache_may_be_written(capture, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path))
+    writable, _ = rules("symbolize", "-i", capture)
+    assert len(writable) == 1 and f"<{tmp_path}/stacker>" in writable[0], writable
