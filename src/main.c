@@ -45,14 +45,29 @@ static bool is_number(const char *word)
 	return digits && word[digits] == '\0';
 }
 
-/* The command word is the first one; `stacker PID ...` is `stacker onephase --pid PID ...`. */
+/* Does the word name a process? `-p 12`, `-p12`, `--pid 12`, `--pid=12`, `12`. */
+static bool names_process(const char *word)
+{
+	return is_number(word) || strncmp(word, "-p", 2) == 0 || strcmp(word, "--pid") == 0 ||
+	       strncmp(word, "--pid=", 6) == 0;
+}
+
+static bool any_names_process(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (names_process(argv[i]))
+			return true;
+	return false;
+}
+
+/* The command word is the first one; `stacker [OPTIONS] PID` is `stacker onephase ...`. */
 static const struct command *command_find(int *argc, char ***argv)
 {
 	const struct command *command = NULL;
 
 	if (*argc == 0)
 		return NULL;
-	if (is_number((*argv)[0]))
+	if (is_number((*argv)[0]) || ((*argv)[0][0] == '-' && any_names_process(*argc, *argv)))
 		return command_named("onephase"); /* takes the number as its argument */
 	command = command_named((*argv)[0]);
 	if (command) {

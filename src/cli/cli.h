@@ -63,8 +63,10 @@ enum command_bit {
 	FOR_REPORT = FOR_SYMBOLIZE | FOR_ONEPHASE,
 	FOR_NAMES = FOR_REPORT | FOR_ADDR2LINE,
 	FOR_LIVE = FOR_CAPTURE | FOR_ONEPHASE,
-	FOR_ALL = 63,
 };
+
+/* Any command, and none. */
+#define FOR_ALL (~0U)
 
 struct command {
 	const char *name;
@@ -84,6 +86,8 @@ int cache_run(struct arena *arena, const struct options *options);
  * be called before the sandbox is entered: its directory is made where it is missing. */
 const struct store *cache_for(struct arena *arena, const struct options *options);
 
+/* All commands in the order of --help: `index` counts from 0; NULL: there is no such one. */
+const struct command *command_at(size_t index);
 /* The command of that name, or NULL. */
 const struct command *command_named(const char *name);
 
@@ -103,7 +107,8 @@ bool complain_about_cut_files(void);
 /* Says the error and returns the exit status that fits its kind. */
 int fail(const struct err *e);
 
-/* A line of progress on stderr when that is a terminal and not --quiet; NULL wipes it. */
+/* A line of progress on stderr, NULL wipes it. Only where a person watches and nothing else is on
+ * the screen: stderr is a terminal, so is stdout if the report goes there, and no --quiet. */
 void progress(const struct options *options, const char *text);
 
 #endif

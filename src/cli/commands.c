@@ -23,11 +23,18 @@ static const struct command commands[] = {
 	 "Tells where answers of earlier runs are kept, and how many.", cache_run},
 };
 
+const struct command *command_at(size_t index)
+{
+	return index < sizeof commands / sizeof commands[0] ? &commands[index] : NULL;
+}
+
 const struct command *command_named(const char *name)
 {
-	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
+	const struct command *command;
+
+	for (size_t i = 0; (command = command_at(i)); i++)
+		if (strcmp(command->name, name) == 0)
+			return command;
 	return NULL;
 }
 
@@ -62,11 +69,19 @@ int fail(const struct err *e)
 	return EXIT_NOTHING;
 }
 
+/* A pager that reads the report has the same terminal. */
+static bool is_watched(const struct options *options)
+{
+	bool to_file = options->output && strcmp(options->output, "-") != 0;
+
+	return isatty(STDERR_FILENO) && (to_file || isatty(STDOUT_FILENO));
+}
+
 void progress(const struct options *options, const char *text)
 {
 	char harmless[61];
 
-	if (options->quiet || !isatty(STDERR_FILENO))
+	if (options->quiet || !is_watched(options))
 		return;
 	if (text)
 		fprintf(stderr, "\r\033[K%s ...",

@@ -235,26 +235,33 @@ bool options_parse(struct options *out, struct arena *arena, const struct comman
 	return true;
 }
 
+static int row_width(const struct option_row *row)
+{
+	return (int)(strlen(row->name) + (row->value ? strlen(row->value) + 1 : 0));
+}
+
+static void row_print(const struct option_row *row, int width)
+{
+	printf("  %c%c%c --%s%s%s%*s  %s\n", row->letter ? '-' : ' ',
+	       row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
+	       row->value ? " " : "", row->value ? row->value : "", width - row_width(row), "",
+	       row->help);
+}
+
 static void rows_print(unsigned command)
 {
-	for (size_t i = 0; i < ROW_COUNT; i++) {
-		char name[64];
+	int width = 0;
 
-		if (!(rows[i].commands & command))
-			continue;
-		snprintf(name, sizeof name, "--%s%s%s", rows[i].name, rows[i].value ? " " : "",
-			 rows[i].value ? rows[i].value : "");
-		printf("  %c%c%c %-22s %s\n", rows[i].letter ? '-' : ' ',
-		       rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ',' : ' ', name,
-		       rows[i].help);
-	}
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if ((rows[i].commands & command) && row_width(&rows[i]) > width)
+			width = row_width(&rows[i]);
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if (rows[i].commands & command)
+			row_print(&rows[i], width);
 }
 
 void help_print(const struct command *command)
 {
-	static const char *const names[] = {"capture", "symbolize", "onephase", "addr2line",
-					    "cache"};
-
 	if (command) {
 		printf("Usage: stacker %s %s\n%s\n\nOptions:\n", command->name, command->usage,
 		       command->summary);
@@ -262,11 +269,11 @@ void help_print(const struct command *command)
 		return;
 	}
 	puts("Usage: stacker COMMAND [OPTIONS]\n"
-	     "       stacker PID\n"
+	     "       stacker [OPTIONS] PID\n"
 	     "Shows what every thread of a Linux process is doing, and leaves it as it was.\n\n"
 	     "Commands:");
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		printf("  %-10s %s\n", names[i], command_named(names[i])->summary);
+	for (size_t i = 0; (command = command_at(i)); i++)
+		printf("  %-10s %s\n", command->name, command->summary);
 	puts("\n'stacker COMMAND --help' tells the options of a command.\n"
 	     "Exit status: 0 complete, 1 nothing could be done, 2 usage, 3 partial.");
 }

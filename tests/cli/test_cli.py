@@ -66,6 +66,8 @@ def test_help():
         own = program.run(command, "--help")
         assert own.status == 0 and own.err == "" and own.out.startswith(f"Usage: stacker {command} ")
         assert own.out == program.run(command, "-h").out
+        columns = {re.search(r"--\S+( \S+)?  +", line).end() for line in own.out.splitlines() if "  --" in line or ", --" in line}
+        assert len(columns) == 1, own.out
     assert max(len(line) for line in done.out.splitlines()) <= 100
 
 
@@ -100,15 +102,16 @@ def test_usage(arguments, text):
 
 
 def test_short_forms_are_the_same(process):
-    """-p PID, -pPID, --pid=PID, an abbreviated option, and the plain number."""
+    """-p PID, -pPID, --pid=PID, an abbreviated option, the plain number, and all of them without the command."""
     def names(*arguments):
         done = program.run(*arguments, "--format", "json", "--no-maps")
         assert done.status == 0, done
         return [program.functions(t) for t in json.loads(done.out)["threads"]]
     pid = str(process.pid)
     wanted = names("onephase", "--pid", pid)
-    for form in (["onephase", "-p", pid], ["onephase", f"-p{pid}"], ["onephase", f"--pid={pid}"], ["onephase", pid], [pid]):
-        assert names(*form) == wanted
+    for form in (["onephase", "-p", pid], ["onephase", f"-p{pid}"], ["onephase", f"--pid={pid}"], ["onephase", pid], [pid],
+                 ["-p", pid], [f"-p{pid}"], ["--pid", pid], [f"--pid={pid}"], ["--no-registers", pid], ["--timeout", "900", pid]):
+        assert names(*form) == wanted, form
 
 
 # Processes that cannot be traced.
@@ -511,21 +514,34 @@ def test_no_progress_without_a_terminal(process):
     assert program.run("onephase", "-p", process.pid).err == ""
 
 
-def test_progress_on_a_terminal(process):
+def on_a_terminal(*arguments):
+    """What stands on the terminal that is stderr."""
+    ours, theirs = os.openpty()
+    try:
+        done = program.run(*arguments, stderr=theirs)
+    finally:
+        os.close(theirs)
+    assert done.status == 0
+    shown = b""
+    with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while piece := terminal.read(4096):  # EIO when the other side is closed and all is read
+            shown += piece
+    return shown
+
+
+def test_progress_on_a_terminal(process, tmp_path):
     """On a terminal progress is shown, and wiped away; --quiet shows none."""
-    for quiet in (False, True):
-        ours, theirs = os.openpty()
-        try:
-            done = program.run("onephase", "-p", process.pid, *(["--quiet"] if quiet else []), stderr=theirs)
-        finally:
-            os.close(theirs)
-        assert done.status == 0
-        shown = b""
-        with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
-            while piece := terminal.read(4096):  # EIO when the other side is closed and all is read
-                shown += piece
-        assert (shown == b"") == quiet
-        assert quiet or shown.endswith(b"\r\x1b[K")
+    output = ["-o", tmp_path / "report"]
+    for more, is_shown in ((output, True), (output + ["--quiet"], False)):
+        shown = on_a_terminal("onephase", "-p", process.pid, *more)
+        assert (shown != b"") == is_shown
+        assert not is_shown or shown.endswith(b"\r\x1b[K")
+
+
+def test_no_progress_beside_a_pager(process):
+    """`stacker PID | less`: the pager has the terminal, and stdout is a pipe."""
+    assert on_a_terminal("onephase", "-p", process.pid) == b""
+    assert on_a_terminal("onephase", "-p", process.pid, "-o", "-") == b""
 
 
 @pytest.mark.parametrize("command", ["onephase", "onephase json", "capture", "symbolize", "addr2line"])
