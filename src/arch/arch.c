@@ -22,6 +22,15 @@ const struct arch *arch_named(const char *name)
 	return NULL;
 }
 
+const char *arch_names(struct arena *arena)
+{
+	const char *names = arches[0]->name;
+
+	for (size_t i = 1; i < sizeof arches / sizeof arches[0]; i++)
+		names = arena_printf(arena, "%s, %s", names, arches[i]->name);
+	return names;
+}
+
 const char *arch_syscall_name(const struct arch *arch, int64_t number)
 {
 	if (number < 0 || (uint64_t)number >= arch->syscalls->count)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/bytes.h"
 
 /* The larger of the two NT_PRSTATUS sets in 8-byte slots: aarch64 34, x86_64 27. */
@@ -162,6 +163,8 @@ extern const struct arch arch_aarch64;
 /* NULL when there is none. */
 const struct arch *arch_of_machine(uint16_t elf_machine);
 const struct arch *arch_named(const char *name);
+/* For messages: "x86_64, aarch64". */
+const char *arch_names(struct arena *arena);
 /* Numbers of system calls are below this. */
 #define ARCH_SYSCALLS_MAX 1024
 /* The name of a system call, "futex"; NULL when the number is not known. */

@@ -1,6 +1,6 @@
 /*
  * output/text: the report for people. Its lines are a documented form that scripts rely on
- * (README, "Output"): new facts get lines of their own.
+ * (docs/stacker.1, OUTPUT): new facts get lines of their own.
  *
  * Every string of the target goes through sink_foreign: names of threads, files and functions
  * may hold control characters.

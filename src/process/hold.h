@@ -30,8 +30,8 @@ struct hold {
 	timer_t ticker;
 	bool ticking;
 	struct sigaction before_ticks;
+	sigset_t ends; /* signals that ask us to end: those that are not ignored; set by hold_run */
 	/* results */
-	sigset_t ends;      /* signals that ask us to end: those that are not ignored */
 	bool raised;        /* SCHED_FIFO was granted */
 	bool exec_seen;     /* another program now runs in the process: try again */
 	uint32_t restarted; /* system calls begun again, see call_restart in process/tracee.c */

@@ -68,8 +68,9 @@ static void read_architecture(const struct node *document, struct snapshot *out)
 	out->arch = arch_named(word);
 	if (!out->arch)
 		node_fail(&node, ERR_UNSUPPORTED,
-			  "'%s' is none of those known: x86_64, aarch64",
-			  text_for_message(shown, sizeof shown, word));
+			  "unknown architecture '%s' (known: %s)",
+			  text_for_message(shown, sizeof shown, word),
+			  arch_names(document->in->arena));
 }
 
 static void read_arguments(const struct node *document, struct snapshot *out)

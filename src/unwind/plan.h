@@ -3,7 +3,7 @@
  *
  * Nearly all rows that compilers make have one form: the CFA is a register and an offset, the return
  * address and some registers lie in whole words below it. Such a row becomes a compact plan, which is
- * one cache line and is applied without a look at the row. Other rows stay as they are.
+ * small and is applied without a look at the row. Other rows stay as they are.
  */
 #ifndef STACKER_UNWIND_PLAN_H
 #define STACKER_UNWIND_PLAN_H

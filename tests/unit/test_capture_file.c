@@ -705,7 +705,7 @@ static void lies_are_refused(void **state)
 		 "version: is 0; the first one was 1"},
 		{"architecture",
 		 "{\"architecture\":\"riscv64\",\"process_id\":1,\"threads\":[]}",
-		 "architecture: 'riscv64' is none of those known"},
+		 "architecture: unknown architecture 'riscv64' (known: x86_64, aarch64)"},
 		{"trailing", HEAD ONE_THREAD "x", "not JSON"},
 		{"trailing document", HEAD ONE_THREAD "{}", "not JSON"},
 		{"comment", "/**/" HEAD ONE_THREAD, "not JSON"},

@@ -20,7 +20,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 #define VERSION "0.0.0"
 
-/* One frame of each form that DESIGN's text report knows. */
+/* One frame of each form that the text report has. */
 /* clang-format off */
 static const struct report_frame frame_forms[] = {
 	{.pc = 0x401136, .function = "read_all", .function_off = 0x16, .has_function_off = true,
