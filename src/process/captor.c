@@ -21,9 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -33,12 +31,9 @@
 
 #include "base/file.h"
 #include "base/signals.h"
-#include "process/attempt.h"
 #include "process/post.h"
+#include "process/room.h"
 
-/* Room for what is found beside the stacks: only what is used of it is ever there. */
-#define ROOM_MAX ((size_t)4 << 30)
-#define ROOM_MIN ((size_t)64 << 20)
 /* The least share of the time that a step has to answer. */
 #define SHARE_MIN_NS UINT64_C(20000000)
 /* A child that was busy at the end of its share is looked at again after this. */
@@ -51,22 +46,12 @@
 #define SILENCES_MAX 12
 #define MS UINT64_C(1000000)
 
-/* What both see. */
-struct room {
-	struct attempt attempt;
-	struct arena arena;
-	struct captured captured;
-	struct err e;
-	bool ok;
-};
-
 struct captor {
 	const struct capture_request *request;
 	struct captured *out;
 	struct arena *arena;
 	struct avoid avoid;
 	struct room *room;
-	size_t room_size;
 	pid_t child;
 	int socket;
 	int signals;      /* a signalfd of those that end us */
@@ -85,61 +70,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* ---- The room ---- */
-
-/* A part of what the program may have at all, when that is limited. */
-static size_t room_wanted(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-	    limit.rlim_cur / 4 > ROOM_MAX)
-		return ROOM_MAX;
-	return limit.rlim_cur / 4 < ROOM_MIN ? ROOM_MIN : limit.rlim_cur / 4;
-}
-
-static bool room_make(struct captor *captor, struct err *e)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t own = room_wanted() & ~(page - 1), total = captor->request->stack_total;
-	void *at = MAP_FAILED;
-
-	for (; own >= ROOM_MIN; own = (own / 2) & ~(page - 1)) {
-		captor->room_size = own + total;
-		if (total <= SIZE_MAX - own)
-			at = mmap(NULL, captor->room_size, PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (at != MAP_FAILED)
-			break;
-	}
-	if (at == MAP_FAILED)
-		return err_set(
-			e, ERR_SYSTEM,
-			"reserving %ju bytes for stacks: %s: --stack-total asks for less",
-			(uintmax_t)total, strerror(ENOMEM));
-	captor->room = at;
-	captor->room->arena =
-		arena_over(captor->room + 1, captor->room_size - sizeof *captor->room);
-	captor->room->attempt = (struct attempt){
-		.request = captor->request,
-		.avoid = captor->avoid,
-		.arena = &captor->room->arena,
-		.out = &captor->room->captured,
-	};
-	return true;
-}
-
-/* What was found stays for good. */
-static void room_trim(struct captor *captor)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uint8_t *from = captor->room->arena.next, *end = captor->room->arena.end;
-
-	from += -(uintptr_t)from & (page - 1);
-	if (from < end)
-		munmap(from, (size_t)(end - from));
 }
 
 /* ---- The child ---- */
@@ -351,45 +281,6 @@ static void farewell(struct captor *captor)
 
 /* ---- What did not answer ---- */
 
-static const char *what_of(struct arena *arena, uint32_t pid, const struct step_at *step)
-{
-	unsigned major = (unsigned)(step->number >> 32), minor = (unsigned)step->number;
-
-	switch ((enum step)step->what) {
-	case STEP_PROGRAM:
-		return step->text ? arena_printf(arena, "its program file %s", step->text)
-				  : "its program file";
-	case STEP_MAPS:
-		return arena_printf(arena, "/proc/%u/maps", pid);
-	case STEP_SPACE:
-		return "its memory (its lock is held)";
-	case STEP_FILE:
-		return arena_printf(arena, "the file system %u:%u of %s", major, minor,
-				    step->text);
-	case STEP_ATTACH:
-		return arena_printf(arena,
-				    "thread %ju, to be attached to (stopped and frozen, or an "
-				    "exec)",
-				    (uintmax_t)step->number);
-	case STEP_STOP:
-		return "threads that were to stop";
-	case STEP_STACKS:
-		return arena_printf(arena, "the memory of its stacks at 0x%jx",
-				    (uintmax_t)step->number);
-	case STEP_TEXTS:
-		return arena_printf(arena, "/proc/%u/task/%ju/stack", pid,
-				    (uintmax_t)step->number);
-	case STEP_ROOT:
-		return "its root directory";
-	case STEP_PERF_MAP:
-		return "the perf map in its /tmp";
-	case STEP_ARGUMENTS:
-		return arena_printf(arena, "/proc/%u/cmdline", pid);
-	default:
-		return arena_printf(arena, "/proc/%u", pid);
-	}
-}
-
 /* The search for the one stack is a step between, not a result. */
 static void silence_note(struct captor *captor, const struct step_at *stuck)
 {
@@ -400,7 +291,7 @@ static void silence_note(struct captor *captor, const struct step_at *stuck)
 	captor->left_ns -= share < captor->left_ns ? share : captor->left_ns;
 	if (stuck->what == STEP_STACKS && !captor->avoid.one_by_one)
 		return;
-	what = what_of(captor->arena, captor->request->pid, stuck);
+	what = step_words(captor->arena, captor->request->pid, stuck);
 	captor->unanswered = captor->unanswered ? arena_printf(captor->arena, "%s; %s",
 							       captor->unanswered, what)
 						: what;
@@ -430,7 +321,7 @@ static void room_adopt(struct captor *captor)
 		found->files = post_files_room(captor->arena, found->snapshot.module_count);
 	*captor->out = *found;
 	captor->out->snapshot.capture.unanswered = captor->unanswered;
-	room_trim(captor);
+	room_trim(captor->room);
 }
 
 static void files_forget(struct captor *captor)
@@ -487,10 +378,11 @@ static enum outcome attempt_once(struct captor *captor, struct err *e)
 	enum outcome outcome;
 	bool silent;
 
-	if (!room_make(captor, e))
+	captor->room = room_make(captor->request, &captor->avoid, e);
+	if (!captor->room)
 		return OUTCOME_BAD;
 	if (!child_start(captor, e)) {
-		munmap(captor->room, captor->room_size);
+		room_free(captor->room);
 		return OUTCOME_BAD;
 	}
 	silent = child_await(captor, &stuck);
@@ -500,7 +392,7 @@ static enum outcome attempt_once(struct captor *captor, struct err *e)
 	outcome = attempt_judge(captor, &stuck, silent, e);
 	if (outcome != OUTCOME_GOOD) {
 		files_forget(captor);
-		munmap(captor->room, captor->room_size);
+		room_free(captor->room);
 	}
 	return outcome;
 }

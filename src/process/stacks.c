@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "process/reader.h"
 #include "process/ready.h"
 
 /* The smallest there is. */
@@ -32,6 +33,8 @@
 #define CHAIN_MAX 256
 /* Where Go's heap begins, which goroutines' stacks are part of (runtime/malloc.go, arenaHints). */
 #define GO_HEAP UINT64_C(0xc000000000)
+/* All threads are held while a file system is waited for that has to supply memory. */
+#define FILE_WAIT_NS UINT64_C(20000000)
 #define GO_HEAP_MAX (UINT64_C(1) << 40)
 
 /* Frame pointers are kept everywhere in Go; elsewhere they may be any register, and lead
@@ -213,10 +216,33 @@ static void stack_plan(struct stacks *stacks, uint32_t thread, uint64_t sp, uint
 		return;
 	copy = copy_plan(stacks, thread, begin, end - begin,
 			 stacks->limit < FIRST_PART ? stacks->limit : FIRST_PART);
-	if (copy)
+	if (copy) {
 		copy->guessed = guessed;
-	else if (!guessed)
+		copy->from_file = map && map->inode != 0;
+	} else if (!guessed)
 		stacks->unplanned[thread] += end - begin;
+}
+
+/* How many from `from` on are read with one call: memory that a file supplies is not among them. */
+static size_t batch_size(const struct stacks *stacks, size_t from, size_t to)
+{
+	size_t most = stacks->avoid && stacks->avoid->one_by_one ? 1 : STACKS_BATCH, size = 0;
+
+	while (from + size < to && size < most && !stacks->copies[from + size].from_file)
+		size++;
+	return size;
+}
+
+static void file_copy_read(struct stacks *stacks, struct stack_copy *copy)
+{
+	if (stacks->files_silent || !copy->got) {
+		copy->got = 0;
+		return;
+	}
+	step_begin(STEP_STACKS, copy->va, NULL);
+	copy->got = reader_read(stacks->tid, copy->va, copy->at, copy->got, FILE_WAIT_NS);
+	stacks->files_silent = copy->got == 0;
+	step_end();
 }
 
 /* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the
@@ -227,10 +253,13 @@ static void copies_read(struct stacks *stacks, size_t from, size_t to)
 	pid_t pid = (pid_t)stacks->tid;
 
 	while (from < to) {
-		size_t most = stacks->avoid && stacks->avoid->one_by_one ? 1 : STACKS_BATCH;
-		size_t batch = to - from < most ? to - from : most;
+		size_t batch = batch_size(stacks, from, to);
 		ssize_t got;
 
+		if (stacks->copies[from].from_file) {
+			file_copy_read(stacks, &stacks->copies[from++]);
+			continue;
+		}
 		for (size_t i = 0; i < batch; i++) {
 			struct stack_copy *copy = &stacks->copies[from + i];
 
@@ -262,13 +291,17 @@ static void rests_copy(struct stacks *stacks, size_t from)
 	size_t first = stacks->count;
 
 	for (size_t i = from; i < first; i++) {
-		struct stack_copy *copy = &stacks->copies[i];
+		struct stack_copy *copy = &stacks->copies[i], *rest;
 		uint64_t wanted = copy->wanted < stacks->limit ? copy->wanted : stacks->limit;
 
-		if (copy->got == FIRST_PART && wanted > FIRST_PART &&
-		    copy_plan(stacks, copy->thread, copy->va + FIRST_PART,
-			      copy->wanted - FIRST_PART, wanted - FIRST_PART))
-			copy->wanted = FIRST_PART;
+		if (copy->got != FIRST_PART || wanted <= FIRST_PART)
+			continue;
+		rest = copy_plan(stacks, copy->thread, copy->va + FIRST_PART,
+				 copy->wanted - FIRST_PART, wanted - FIRST_PART);
+		if (!rest)
+			continue;
+		rest->from_file = copy->from_file;
+		copy->wanted = FIRST_PART;
 	}
 	copies_read(stacks, first, stacks->count);
 }

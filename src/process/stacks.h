@@ -23,6 +23,7 @@ struct stack_copy {
 	uint32_t thread; /* index of the thread it belongs to */
 	uint64_t va;
 	uint64_t wanted; /* bytes from va to the end of the used stack */
+	bool from_file;  /* a file supplies this memory */
 	bool guessed;    /* that end is only a guess: what is not there is not missing */
 	uint64_t got;    /* bytes that are there at `at` */
 	uint8_t *at;
@@ -47,6 +48,7 @@ struct stacks {
 	uint8_t *buffer;            /* `total` bytes reserved, the first part made ready */
 	uint64_t used;
 	const struct avoid *avoid; /* what is not read; NULL: all is */
+	bool files_silent; /* one did not in time: none is asked any more */
 	bool refused;              /* the kernel does not permit to read this memory */
 };
 

@@ -28,6 +28,8 @@ enum step {
 	STEP_ARGUMENTS, /* /proc/PID/cmdline */
 };
 
+struct arena;
+
 /* In memory that both processes see. One thread writes at a time. */
 struct step_at {
 	uint32_t count; /* goes up with every step */
@@ -46,6 +48,9 @@ static inline void step_end(void)
 {
 	step_begin(STEP_WORK, 0, NULL);
 }
+
+/* What was asked, for the report. */
+const char *step_words(struct arena *arena, uint32_t pid, const struct step_at *step);
 
 /* A device as a step's number. */
 static inline uint64_t step_device(uint32_t device_major, uint32_t device_minor)

@@ -16,6 +16,7 @@ import target
 
 METHODS = {"bpf": ("--method", "bpf"), "ptrace": ("--method", "ptrace"), "auto": ()}
 TIMEOUT_MS = 300
+PAUSE = 34 if program.paths.MACHINE == "x86_64" else 73  # on aarch64 it is ppoll
 # The machine that tests may have more to do than this.
 ANSWER_S, SIGNAL_S = 1.5, 1.0
 
@@ -86,6 +87,11 @@ def goes(process):
     process.lines_until("goes")
 
 
+def wchan(pid, tid):
+    number = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text().split()[0]
+    return "pause" if number == str(PAUSE) else number
+
+
 class Stuck:
     """The situations: each starts a process, brings it into its state, and yields it."""
 
@@ -152,6 +158,16 @@ class Stuck:
             process.lines_until("ready")
         except AssertionError:
             pytest.skip("no userfaultfd here")
+        yield process
+
+    @contextlib.contextmanager
+    def file_stack(self):
+        """The memory of a stack is a file's, on a file system that hangs."""
+        (self.files.directory / "data").write_bytes(bytes(512 << 10))
+        process = self.started("stuck", "file-stack", str(self.files.mount / "data"))
+        target.await_that(lambda: all("pause" in wchan(process.pid, t) for t in process.tids()[1:]), 10,
+                          lambda: "threads in pause")
+        self.files.tell("stall", "READ")
         yield process
 
     @contextlib.contextmanager
@@ -277,6 +293,21 @@ def test_signal(stuck, situation, way, number, tmp_path):
         assert stacker.returncode == -number, (out, err)
         assert not list(folder.iterdir())
         assert took < SIGNAL_S, took
+
+
+def test_stack_of_a_file(stuck, way):
+    """Nobody is held while its file system is waited for, and only this stack is lacking."""
+    with stuck.file_stack() as process:
+        begin = time.monotonic()
+        done = program.run("onephase", "--pid", process.pid, "--format", "json", "--timeout", TIMEOUT_MS, *METHODS[way],
+                           timeout=20)
+        took = time.monotonic() - begin
+        check_unharmed(process, "file_stack")
+        report = json.loads(done.out)
+        assert done.status == program.PARTIAL and report["capture"]["stack_bytes_missing"] > 0, done
+        assert report["capture"]["stopped_ns"] < 100e6, report["capture"]
+        assert [t["end"] for t in report["threads"]].count("outside the captured stack") == 1, done
+        assert took < ANSWER_S, took
 
 
 def test_killed_at_any_moment(start, way):
