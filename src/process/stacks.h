@@ -48,7 +48,7 @@ struct stacks {
 	uint8_t *buffer;            /* `total` bytes reserved, the first part made ready */
 	uint64_t used;
 	const struct avoid *avoid; /* what is not read; NULL: all is */
-	bool files_silent; /* one did not in time: none is asked any more */
+	bool files_silent;         /* one did not in time: none is asked any more */
 	bool refused;              /* the kernel does not permit to read this memory */
 };
 
