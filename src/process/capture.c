@@ -155,6 +155,7 @@ static bool threads_list(struct job *job, struct err *e)
 {
 	const struct capture_request *request = job->request;
 	size_t room = job->status.threads + 64, found;
+	struct task_stat stat;
 
 	if (request->tids) {
 		job->tid_count = request->tid_count;
@@ -171,10 +172,9 @@ static bool threads_list(struct job *job, struct err *e)
 	}
 	if (job->tid_count == 0)
 		return err_set(e, ERR_NOT_FOUND, "process %u is gone", job->process.pid);
-	job->stats = arena_array(job->own, struct task_stat, job->tid_count);
-	for (size_t i = 0; i < job->tid_count; i++) {
+	for (size_t i = 0; request->tids && i < job->tid_count; i++) {
 		step_begin(STEP_PROCESS, job->tids[i], NULL);
-		if (!task_stat(&job->process, job->tids[i], &job->stats[i]) && request->tids)
+		if (!task_stat(&job->process, job->tids[i], &stat))
 			return err_set(e, ERR_NOT_FOUND, "process %u has no thread %u",
 				       job->process.pid, job->tids[i]);
 	}
@@ -329,11 +329,11 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	*again = false;
 	if (!prepare(job, e))
 		return false;
-	job->attempt->by_bpf = job->iterator.link >= 0;
+	job->attempt->by_bpf = iterator_is_open(&job->iterator);
 	step_begin(STEP_WORK, 0, NULL);
 	if (!method_run(job, e))
 		return false;
-	job->attempt->by_bpf = job->iterator.link >= 0;
+	job->attempt->by_bpf = iterator_is_open(&job->iterator);
 	step_begin(STEP_PROCESS, 0, NULL);
 	maps = maps_again(job, &map_count);
 	*again = job->hold.exec_seen || image_changed(job, &before) ||

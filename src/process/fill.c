@@ -51,12 +51,16 @@ static void left_out_describe(const struct job *job, struct thread *thread)
 /* Name and state from before the stop; threads that appeared later are asked now. */
 static struct task_stat stat_of(const struct job *job, size_t index)
 {
-	struct task_stat stat = {0};
+	const struct held_thread *thread = &job->table.threads[index];
+	struct task_stat stat = {.state = thread->seen_state};
 
-	if (index < job->tid_count && job->tids[index] == job->table.threads[index].tid &&
+	memcpy(stat.name, thread->name, sizeof thread->name);
+	if (thread->has_name && thread->seen_state)
+		return stat;
+	if (job->stats && index < job->tid_count && job->tids[index] == thread->tid &&
 	    job->stats[index].state)
 		return job->stats[index];
-	task_stat(&job->process, job->table.threads[index].tid, &stat);
+	task_stat(&job->process, thread->tid, &stat);
 	return stat;
 }
 
@@ -74,7 +78,7 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 		.syscall = -1,
 	};
 	if (held->released_ns)
-		thread->held_ns = held->released_ns - held->interrupted_ns;
+		thread->held_ns = held->released_ns - held_from_ns(held);
 	if (held->has_registers) {
 		thread->syscall = call_number(job->hold.arch, &held->registers, &held->call);
 		return;
@@ -131,7 +135,7 @@ static void pieces_take(struct job *job, const int32_t *thread_of)
 
 static enum capture_method method_of(const struct job *job)
 {
-	if (job->iterator.link >= 0)
+	if (iterator_is_open(&job->iterator))
 		return CAPTURE_BPF;
 	return job->hold.rolling ? CAPTURE_PTRACE_ROLLING : CAPTURE_PTRACE;
 }
@@ -168,6 +172,7 @@ static void capture_facts_fill(struct job *job)
 		.method_note = job->method_note,
 		.calls_restarted = job->hold.restarted,
 		.realtime = job->hold.raised,
+		.capture_ns = job->hold.took_ns,
 		.stopped_ns = job->hold.end_ns - job->hold.begin_ns,
 		.threads_found = (uint32_t)snapshot->thread_count,
 		.threads_missing = job->table.overflow,

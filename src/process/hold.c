@@ -1,10 +1,8 @@
 #include "process/hold.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -12,6 +10,7 @@
 
 #include "base/signals.h"
 #include "process/collect.h"
+#include "process/priority.h"
 
 /* How often zombies are looked for that an exec waits for. */
 #define REAP_INTERVAL_NS 50000000L
@@ -172,32 +171,17 @@ static void roll_all(struct hold *hold, bool follow_new)
 	}
 }
 
-/* The calling thread only (Linux schedules threads): while woken threads of the target compete
- * for the CPUs, normal priority made the stop of 100 busy threads last 50 times longer. */
-static void priority_raise(struct hold *hold)
-{
-	struct sched_param param = {.sched_priority = 1};
-	pid_t self = (pid_t)syscall(SYS_gettid);
-
-	/* musl's sched_setscheduler refuses on purpose; the kernel does not. */
-	hold->raised = syscall(SYS_sched_setscheduler, self, SCHED_FIFO, &param) == 0;
-	if (!hold->raised)
-		setpriority(PRIO_PROCESS, (id_t)self, -20);
-}
-
 static void times_set(struct hold *hold)
 {
 	for (size_t i = 0; i < hold->table->count; i++) {
 		const struct held_thread *thread = &hold->table->threads[i];
 
-		if (thread->interrupted_ns &&
-		    (!hold->begin_ns || thread->interrupted_ns < hold->begin_ns))
-			hold->begin_ns = thread->interrupted_ns;
+		if (thread->released_ns &&
+		    (!hold->begin_ns || held_from_ns(thread) < hold->begin_ns))
+			hold->begin_ns = held_from_ns(thread);
 		if (thread->released_ns > hold->end_ns)
 			hold->end_ns = thread->released_ns;
 	}
-	if (!hold->end_ns)
-		hold->begin_ns = 0;
 }
 
 struct work {
@@ -209,10 +193,14 @@ static void *tracer_main(void *context)
 {
 	struct work *work = context;
 	struct hold *hold = work->hold;
+	uint64_t begin_ns;
 
 	ticks_begin(hold);
+	/* Its end with this thread's; normal priority made the stop of 100 busy threads last 50 times
+	 * longer. */
 	if (hold->realtime)
-		priority_raise(hold);
+		hold->raised |= priority_raise().realtime;
+	begin_ns = tracee_now_ns();
 	if (hold->rolling) {
 		roll_all(hold, work->follow_new);
 	} else {
@@ -222,6 +210,7 @@ static void *tracer_main(void *context)
 			threads_read(hold, 0, hold->table->count);
 	}
 	release_all(hold);
+	hold->took_ns = tracee_now_ns() - begin_ns;
 	ticks_end(hold);
 	return NULL;
 }

@@ -36,8 +36,9 @@ struct hold {
 	bool exec_seen;     /* another program now runs in the process: try again */
 	uint32_t restarted; /* system calls begun again, see call_restart in process/tracee.c */
 	int ended_by;       /* the signal that asked us to end, or 0 */
+	uint64_t took_ns;   /* taking all pictures, of threads that are not held too */
 	uint64_t waited_ns; /* the longest wait for threads to stop */
-	uint64_t begin_ns, end_ns; /* first interrupt to last release; 0: nothing was held */
+	uint64_t begin_ns, end_ns; /* first stop to last release; 0: nothing was held */
 	uint64_t pac_code_mask;
 };
 

@@ -15,7 +15,10 @@
 _Static_assert(BPF_RECORD_SLOTS == ARCH_SLOTS, "a record holds every architecture's registers");
 
 /* The kernel hands out at most 32 KiB at once (bpf_seq_read), and only whole records. */
-#define BATCH ((32 << 10) / sizeof(struct bpf_record) + 1)
+#define BATCH (32 << 10)
+/* The kernel gives the load up (EAGAIN) when a signal comes meanwhile, be it one that only stops and
+ * continues us. */
+#define LOADS_MAX 64
 
 #ifdef STACKER_WITHOUT_BPF
 
@@ -24,8 +27,9 @@ const char *iterator_missing(void)
 	return STACKER_WITHOUT_BPF;
 }
 
-static int program_load(void)
+static int programs_load(struct iterator *iterator)
 {
+	(void)iterator;
 	return -ENOTSUP;
 }
 
@@ -36,24 +40,36 @@ const char *iterator_missing(void)
 	return NULL;
 }
 
-/* A descriptor, or a negative errno. */
-static int program_load(void)
+/* 0, or a negative errno. */
+static int programs_load(struct iterator *iterator)
 {
 	struct threads *skeleton = threads__open();
-	int fd = -ENOMEM;
+	int result = -ENOMEM;
 
 	if (!skeleton)
-		return fd;
-	fd = threads__load(skeleton);
-	if (fd >= 0) {
-		fd = skeleton->progs.thread_read.prog_fd;
-		skeleton->progs.thread_read.prog_fd = -1;
+		return result;
+	result = threads__load(skeleton);
+	if (result >= 0) {
+		iterator->records = skeleton->progs.thread_read.prog_fd;
+		iterator->glances = skeleton->progs.thread_glance.prog_fd;
+		skeleton->progs.thread_read.prog_fd = skeleton->progs.thread_glance.prog_fd =
+			-1;
+		result = 0;
 	}
 	threads__destroy(skeleton);
-	return fd;
+	return result;
 }
 
 #endif
+
+static int programs_load_patiently(struct iterator *iterator)
+{
+	int result = -EAGAIN;
+
+	for (int i = 0; i < LOADS_MAX && result == -EAGAIN; i++)
+		result = programs_load(iterator);
+	return result;
+}
 
 static int bpf(enum bpf_cmd command, union bpf_attr *attr)
 {
@@ -67,9 +83,8 @@ struct which_tasks {
 	uint32_t tid, pid, pid_fd; /* one of them; pid: all threads of that process */
 };
 
-static int program_link(int program, uint32_t pid)
+static int program_link(int program, struct which_tasks which)
 {
-	struct which_tasks which = {.pid = pid};
 	union bpf_attr attr;
 
 	/* Whole: the kernel looks at every byte, also at those behind the member that is used. */
@@ -114,54 +129,117 @@ static bool link_refused(int error, struct err *e)
 
 bool iterator_open(struct iterator *iterator, uint32_t pid, struct err *e)
 {
+	struct which_tasks which = {.pid = pid};
+	int result;
+
 	*iterator = ITERATOR_CLOSED;
-	iterator->program = program_load();
-	if (iterator->program < 0)
-		return load_refused(iterator->program, e);
-	iterator->link = program_link(iterator->program, pid);
-	if (iterator->link >= 0)
+	result = programs_load_patiently(iterator);
+	if (result < 0)
+		return load_refused(result, e);
+	iterator->all_records = program_link(iterator->records, which);
+	iterator->all_glances = program_link(iterator->glances, which);
+	if (iterator_is_open(iterator))
 		return true;
-	link_refused(iterator->link, e);
+	link_refused(iterator->all_records < 0 ? iterator->all_records : iterator->all_glances,
+		     e);
 	iterator_close(iterator);
 	return false;
 }
 
+bool iterator_is_open(const struct iterator *iterator)
+{
+	return iterator->all_records >= 0 && iterator->all_glances >= 0;
+}
+
 void iterator_close(struct iterator *iterator)
 {
-	fd_close_scoped(&iterator->link);
-	fd_close_scoped(&iterator->program);
+	fd_close_scoped(&iterator->all_glances);
+	fd_close_scoped(&iterator->all_records);
+	fd_close_scoped(&iterator->glances);
+	fd_close_scoped(&iterator->records);
 	*iterator = ITERATOR_CLOSED;
 }
 
-static int iteration_begin(const struct iterator *iterator)
+static int iteration_begin(int link)
 {
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof attr);
-	attr.iter_create.link_fd = (uint32_t)iterator->link;
+	attr.iter_create.link_fd = (uint32_t)link;
 	return bpf(BPF_ITER_CREATE, &attr);
+}
+
+/* What the kernel has to give, whole records; 0 at the end. */
+static ssize_t batch_read(int fd, void *into, size_t size)
+{
+	ssize_t got;
+
+	do /* it went over many threads and had nothing to say */
+		got = read(fd, into, size);
+	while (got < 0 && (errno == EAGAIN || errno == EINTR));
+	return got;
+}
+
+/* Who is called for each record of an iteration. */
+struct taker {
+	size_t size; /* of a record */
+	void (*record)(void *context, const struct bpf_record *record);
+	void (*glance)(void *context, const struct bpf_glance *glance);
+	void *context;
+};
+
+static void batch_take(const struct taker *taker, const uint8_t *at, size_t size)
+{
+	for (; size >= taker->size; at += taker->size, size -= taker->size) {
+		if (taker->record)
+			taker->record(taker->context, (const void *)at);
+		else
+			taker->glance(taker->context, (const void *)at);
+	}
+}
+
+static bool iterate(int link, const struct taker *taker, struct err *e)
+{
+	static _Alignas(8) uint8_t batch[BATCH];
+	SCOPED_FD int fd = iteration_begin(link);
+	ssize_t got;
+
+	if (fd < 0)
+		return err_set(e, ERR_SYSTEM, "making a BPF task iterator: %s", strerror(-fd));
+	while ((got = batch_read(fd, batch, sizeof batch)) > 0)
+		batch_take(taker, batch, (size_t)got);
+	return got == 0 ||
+	       err_set(e, ERR_SYSTEM, "reading a BPF task iterator: %s", strerror(errno));
 }
 
 bool iterator_read(const struct iterator *iterator,
 		   void (*take)(void *context, const struct bpf_record *record), void *context,
 		   struct err *e)
 {
-	static struct bpf_record records[BATCH];
-	SCOPED_FD int fd = iteration_begin(iterator);
-	ssize_t got;
+	struct taker taker = {sizeof(struct bpf_record), take, NULL, context};
 
-	if (fd < 0)
-		return err_set(e, ERR_SYSTEM, "making a BPF task iterator: %s", strerror(-fd));
-	for (;;) {
-		got = read(fd, records, sizeof records);
-		if (got == 0)
-			return true;
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			continue; /* it went over many threads and had nothing to say */
-		if (got < 0)
-			return err_set(e, ERR_SYSTEM, "reading a BPF task iterator: %s",
-				       strerror(errno));
-		for (size_t i = 0; i < (size_t)got / sizeof records[0]; i++)
-			take(context, &records[i]);
-	}
+	return iterate(iterator->all_records, &taker, e);
+}
+
+bool iterator_glance(const struct iterator *iterator,
+		     void (*take)(void *context, const struct bpf_glance *glance),
+		     void *context, struct err *e)
+{
+	struct taker taker = {sizeof(struct bpf_glance), NULL, take, context};
+
+	return iterate(iterator->all_glances, &taker, e);
+}
+
+int iterator_of_thread(const struct iterator *iterator, uint32_t tid)
+{
+	int link = program_link(iterator->records, (struct which_tasks){.tid = tid});
+
+	return link >= 0 ? link : -1;
+}
+
+bool iterator_read_one(int of_thread, struct bpf_record *record)
+{
+	SCOPED_FD int fd = iteration_begin(of_thread);
+
+	return fd >= 0 && batch_read(fd, record, sizeof *record) == sizeof *record;
 }

@@ -22,7 +22,7 @@ struct job {
 	struct process_status status;
 	uint32_t *tids;
 	size_t tid_count;
-	struct task_stat *stats;  /* per tid, from before the stop */
+	struct task_stat *stats;  /* per tid, from before a stop of all; else NULL */
 	struct iterator iterator; /* open: the method is BPF */
 	const char *method_note;  /* why it is not, when it was wanted */
 	struct thread_table table;

@@ -22,7 +22,8 @@ bool method_choose(struct job *job, struct err *e)
 
 	if (request->way == CAPTURE_BY_PTRACE || job->method_note)
 		return ptrace_choose(job, e);
-	if (job->iterator.link >= 0 || iterator_open(&job->iterator, request->pid, &why))
+	if (iterator_is_open(&job->iterator) ||
+	    iterator_open(&job->iterator, request->pid, &why))
 		return true;
 	if (request->way == CAPTURE_BY_BPF || request->never_stop) {
 		*e = why;
@@ -41,11 +42,17 @@ static bool by_bpf(struct job *job, struct err *e)
 		.never_stop = job->request->never_stop,
 	};
 
+	job->stats = NULL;
 	return sleepers_capture(&sleepers, job->own, e);
 }
 
 static bool by_ptrace(struct job *job, struct err *e)
 {
+	job->stats = arena_array(job->own, struct task_stat, job->tid_count);
+	for (size_t i = 0; i < job->tid_count; i++) {
+		step_begin(STEP_PROCESS, job->tids[i], NULL);
+		task_stat(&job->process, job->tids[i], &job->stats[i]);
+	}
 	calls_look(&job->process, job->hold.arch, &job->table);
 	return hold_run(&job->hold, !job->request->tids, e);
 }
@@ -55,7 +62,7 @@ bool method_run(struct job *job, struct err *e)
 	bool may_fall_back = job->request->way == CAPTURE_BY_ANY && !job->request->never_stop;
 	struct err why = {0};
 
-	if (job->iterator.link < 0)
+	if (!iterator_is_open(&job->iterator))
 		return by_ptrace(job, e);
 	if (by_bpf(job, &why))
 		return true;

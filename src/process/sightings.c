@@ -4,6 +4,8 @@
 
 /* Threads that are new in a later look than this are newer than the picture. */
 #define LAST_LOOK_FOR_NEW 2
+/* task_struct.prio of those that are scheduled by niceness begins here. */
+#define PRIORITY_NORMAL 100
 
 void sightings_prepare(struct sightings *sightings, struct arena *arena,
 		       struct thread_table *table, bool follow_new)
@@ -41,40 +43,38 @@ static void picture_take(struct held_thread *thread, struct sighting *sighting,
 	thread->has_registers = !record->is_32bit;
 	thread->foreign_registers = record->is_32bit;
 	thread->kernel_state = state_letter(record->state);
-	thread->from_ns = record->after_ns;
+	thread->from_ns = record->seen.after_ns;
 	memcpy(thread->registers.at, record->registers, sizeof thread->registers.at);
 	thread->call =
 		(struct task_call){record->syscall, thread->registers.at[arch_host()->sp_slot],
 				   thread->registers.at[arch_host()->pc_slot]};
 	sighting->thread_pointer = record->thread_pointer;
-	sighting->switches = record->switches;
+	sighting->switches = record->seen.switches;
 	sighting->has_picture = true;
 	sighting->has_stack = false;
 }
 
-static void unsettled_take(struct held_thread *thread, struct sighting *sighting,
-			   const struct bpf_record *record)
+/* As long as it has not run its picture goes on to be true. */
+static void settled_glance(struct held_thread *thread, struct sighting *sighting,
+			   const struct bpf_glance *seen)
 {
-	if (record->is_ending) {
-		thread->state = HELD_GONE;
-		thread->has_registers = false;
-	} else if (record->on_cpu) {
-		sighting->has_picture = false;
-	} else if (!sighting->has_picture || sighting->switches != record->switches) {
-		picture_take(thread, sighting, record);
-	} else if (sighting->has_stack) {
-		thread->state = HELD_UNTOUCHED;
-		thread->until_ns = record->before_ns;
-	}
+	sighting->is_over |= seen->on_cpu || seen->switches != sighting->switches;
+	if (!sighting->is_over)
+		thread->until_ns = seen->before_ns;
 }
 
-/* As long as it has not run its picture goes on to be true. */
-static void settled_take(struct held_thread *thread, struct sighting *sighting,
-			 const struct bpf_record *record)
+static void unsettled_glance(struct held_thread *thread, struct sighting *sighting,
+			     const struct bpf_glance *seen)
 {
-	sighting->is_over |= record->on_cpu || record->switches != sighting->switches;
-	if (!sighting->is_over)
-		thread->until_ns = record->before_ns;
+	if (seen->is_ending) {
+		thread->state = HELD_GONE;
+		thread->has_registers = false;
+	} else if (seen->on_cpu || sighting->switches != seen->switches) {
+		sighting->has_picture = false;
+	} else if (sighting->has_picture && sighting->has_stack) {
+		thread->state = HELD_UNTOUCHED;
+		thread->until_ns = seen->before_ns;
+	}
 }
 
 /* Index of the record's thread in the table, or its count when it is none of ours. */
@@ -88,32 +88,57 @@ static size_t row_of(struct sightings *sightings, uint32_t tid)
 	return sightings->table->count - 1;
 }
 
-static void exec_look(struct sightings *sightings, const struct bpf_record *record)
+static void exec_look(struct sightings *sightings, const struct bpf_glance *seen)
 {
 	if (sightings->look == 1 && sightings->seen == 0)
-		sightings->exec_id = record->exec_id;
-	sightings->exec_seen |= sightings->exec_id != record->exec_id;
+		sightings->exec_id = seen->exec_id;
+	sightings->exec_seen |= sightings->exec_id != seen->exec_id;
+}
+
+/* The row that was seen, or the table's count: none. */
+static size_t seen_take(struct sightings *sightings, const struct bpf_glance *seen)
+{
+	struct thread_table *table = sightings->table;
+	size_t row;
+
+	if (!seen->tid) /* of a pid namespace that is not ours to see */
+		return table->count;
+	exec_look(sightings, seen);
+	sightings->seen++;
+	row = row_of(sightings, seen->tid);
+	if (row == table->count)
+		return row;
+	sightings->at[row].look = sightings->look;
+	if (table->threads[row].state == HELD_LISTED)
+		unsettled_glance(&table->threads[row], &sightings->at[row], seen);
+	else if (table->threads[row].state == HELD_UNTOUCHED)
+		settled_glance(&table->threads[row], &sightings->at[row], seen);
+	return row;
+}
+
+void sighting_glance(struct sightings *sightings, const struct bpf_glance *seen)
+{
+	seen_take(sightings, seen);
 }
 
 void sighting_take(struct sightings *sightings, const struct bpf_record *record)
 {
-	size_t row;
+	size_t row = seen_take(sightings, &record->seen);
+	struct held_thread *thread = &sightings->table->threads[row];
+	struct sighting *sighting = &sightings->at[row];
 
-	if (!record->tid) /* of a pid namespace that is not ours to see */
-		return;
-	exec_look(sightings, record);
-	sightings->seen++;
-	row = row_of(sightings, record->tid);
 	if (row == sightings->table->count)
 		return;
-	sightings->at[row].look = sightings->look;
-	if (sightings->table->threads[row].state == HELD_LISTED)
-		unsettled_take(&sightings->table->threads[row], &sightings->at[row], record);
-	else if (sightings->table->threads[row].state == HELD_UNTOUCHED)
-		settled_take(&sightings->table->threads[row], &sightings->at[row], record);
+	sighting->cpu = record->cpu;
+	sighting->is_realtime = record->priority < PRIORITY_NORMAL;
+	memcpy(thread->name, record->name, sizeof thread->name - 1);
+	thread->has_name = true;
+	thread->seen_state = state_letter(record->state);
+	if (thread->state == HELD_LISTED && !record->seen.on_cpu && !sighting->has_picture)
+		picture_take(thread, sighting, record);
 }
 
-static bool wants_stack(const struct sightings *sightings, size_t row)
+static bool is_without_stack(const struct sightings *sightings, size_t row)
 {
 	return sightings->table->threads[row].state == HELD_LISTED &&
 	       sightings->at[row].has_picture && !sightings->at[row].has_stack;
@@ -124,7 +149,7 @@ struct unsettled sightings_unsettled(const struct sightings *sightings)
 	struct unsettled left = {0};
 
 	for (size_t i = 0; i < sightings->table->count; i++) {
-		if (wants_stack(sightings, i))
+		if (is_without_stack(sightings, i))
 			left.without_stack++;
 		else if (sightings->table->threads[i].state == HELD_LISTED)
 			left.others++;
@@ -132,25 +157,47 @@ struct unsettled sightings_unsettled(const struct sightings *sightings)
 	return left;
 }
 
+bool sighting_wants_stack(struct sightings *sightings, size_t row)
+{
+	struct held_thread *thread = &sightings->table->threads[row];
+	struct stack_owner *owner = &sightings->table->owners[row];
+	bool wants = is_without_stack(sightings, row);
+
+	*owner = (struct stack_owner){0};
+	if (wants && thread->has_registers)
+		*owner = (struct stack_owner){&thread->registers,
+					      sightings->at[row].thread_pointer};
+	return wants;
+}
+
+void sighting_has_stack(struct sightings *sightings, size_t row)
+{
+	sightings->at[row].has_stack |= is_without_stack(sightings, row);
+}
+
 void sightings_want_stacks(struct sightings *sightings)
 {
-	struct thread_table *table = sightings->table;
-
-	for (size_t i = 0; i < table->count; i++) {
-		table->owners[i] = (struct stack_owner){0};
-		if (wants_stack(sightings, i) && table->threads[i].has_registers)
-			table->owners[i] = (struct stack_owner){
-				&table->threads[i].registers,
-				sightings->at[i].thread_pointer,
-			};
-	}
+	for (size_t i = 0; i < sightings->table->count; i++)
+		sighting_wants_stack(sightings, i);
 }
 
 void sightings_have_stacks(struct sightings *sightings)
 {
 	for (size_t i = 0; i < sightings->table->count; i++)
-		if (wants_stack(sightings, i))
-			sightings->at[i].has_stack = true;
+		sighting_has_stack(sightings, i);
+}
+
+void sightings_forget(struct sightings *sightings)
+{
+	struct thread_table *table = sightings->table;
+
+	for (size_t i = 0; i < table->count; i++) {
+		table->owners[i] = (struct stack_owner){0};
+		if (table->threads[i].state != HELD_LISTED)
+			continue;
+		table->owners[i].registers = &table->threads[i].registers;
+		sightings->at[i].has_picture = false;
+	}
 }
 
 static enum held_state spared_state(const struct sightings *sightings,

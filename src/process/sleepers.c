@@ -1,19 +1,38 @@
 #include "process/sleepers.h"
 
-#include "process/sightings.h"
+#include "process/priority.h"
+#include "process/runners.h"
+#include "process/tracee.h"
 
-/* Pictures of a thread that runs now and then. */
-#define TRIES 2
+/* So many threads that ran between two looks are read one by one at once; more, all together once
+ * more. */
+#define FEW_RUNNERS 32
 
 static void record_take(void *context, const struct bpf_record *record)
 {
 	sighting_take(context, record);
 }
 
+static void glance_take(void *context, const struct bpf_glance *seen)
+{
+	sighting_glance(context, seen);
+}
+
 static bool look(const struct sleepers *sleepers, struct sightings *sightings, struct err *e)
 {
 	sightings_begin(sightings);
 	return iterator_read(sleepers->iterator, record_take, sightings, e);
+}
+
+static bool glance(const struct sleepers *sleepers, struct sightings *sightings, struct err *e)
+{
+	uint64_t begin = tracee_now_ns();
+	bool ok;
+
+	sightings_begin(sightings);
+	ok = iterator_glance(sleepers->iterator, glance_take, sightings, e);
+	sightings->look_ns = tracee_now_ns() - begin;
+	return ok;
 }
 
 static bool stacks_read(const struct sleepers *sleepers, struct sightings *sightings,
@@ -27,14 +46,6 @@ static bool stacks_read(const struct sleepers *sleepers, struct sightings *sight
 	stacks_copy(stacks, sightings->table->owners, 0, sightings->table->count);
 	sightings_have_stacks(sightings);
 	return !stacks->refused || err_set(e, ERR_PERMISSION, "its memory may not be read");
-}
-
-/* The last look makes the pictures' time reach beyond the hold: then all are of one instant. */
-static bool runners_hold(const struct sleepers *sleepers, struct sightings *sightings,
-			 struct err *e)
-{
-	return hold_run(sleepers->hold, false, e) &&
-	       (!sleepers->hold->end_ns || look(sleepers, sightings, e));
 }
 
 /* Not seen does not mean gone: before Linux 6.7 a look may end early, when the thread exits at
@@ -51,18 +62,47 @@ static void gone_find(const struct sleepers *sleepers, struct thread_table *tabl
 	}
 }
 
-static bool runners_take(const struct sleepers *sleepers, struct sightings *sightings,
-			 struct err *e)
+static bool is_done(const struct sightings *sightings)
 {
 	struct unsettled left = sightings_unsettled(sightings);
 
+	return sightings->exec_seen || left.without_stack + left.others == 0;
+}
+
+/* They are held, or left out. */
+static bool rest_take(const struct sleepers *sleepers, struct sightings *sightings,
+		      struct err *e)
+{
 	sightings_give_up(sightings, sleepers->never_stop);
 	stacks_forget(sleepers->hold->stacks, sightings->table->owners);
-	if (sleepers->never_stop)
-		gone_find(sleepers, sightings->table);
-	if (sleepers->never_stop || left.without_stack + left.others == 0)
+	if (!sleepers->never_stop)
+		return hold_run(sleepers->hold, false, e);
+	gone_find(sleepers, sightings->table);
+	return true;
+}
+
+/* The last glance makes the pictures' time reach beyond those that were taken later: then all are of
+ * one instant, if nobody ran in between. */
+static bool runners_take(const struct sleepers *sleepers, struct sightings *sightings,
+			 bool realtime, struct err *e)
+{
+	struct runners runners = {
+		.iterator = sleepers->iterator,
+		.sightings = sightings,
+		.stacks = sleepers->hold->stacks,
+		.realtime = realtime,
+	};
+	bool glanced;
+
+	if (is_done(sightings))
 		return true;
-	return runners_hold(sleepers, sightings, e);
+	glanced = runners_settle(&runners);
+	if (!is_done(sightings)) {
+		glanced = false;
+		if (!rest_take(sleepers, sightings, e))
+			return false;
+	}
+	return glanced || sightings->exec_seen || glance(sleepers, sightings, e);
 }
 
 /* When it fails for whatever reason, nothing has been touched yet: all are listed, as before. */
@@ -78,19 +118,36 @@ static bool first_look(const struct sleepers *sleepers, struct sightings *sighti
 	       err_set(e, ERR_UNSUPPORTED, "the BPF task iterator does not show it");
 }
 
+static bool pictures_take(const struct sleepers *sleepers, struct sightings *sightings,
+			  bool realtime, struct err *e)
+{
+	struct unsettled left;
+
+	if (!first_look(sleepers, sightings, e) || !stacks_read(sleepers, sightings, e) ||
+	    !glance(sleepers, sightings, e))
+		return false;
+	left = sightings_unsettled(sightings);
+	if (left.without_stack + left.others > FEW_RUNNERS &&
+	    (!look(sleepers, sightings, e) || !stacks_read(sleepers, sightings, e) ||
+	     !glance(sleepers, sightings, e)))
+		return false;
+	return runners_take(sleepers, sightings, realtime, e);
+}
+
 bool sleepers_capture(const struct sleepers *sleepers, struct arena *arena, struct err *e)
 {
+	struct priority before = {0};
 	struct sightings sightings;
+	uint64_t begin_ns;
+	bool ok;
 
 	sightings_prepare(&sightings, arena, sleepers->hold->table, sleepers->follow_new);
-	if (!first_look(sleepers, &sightings, e))
-		return false;
-	for (int i = 0; i < TRIES && sightings_unsettled(&sightings).without_stack; i++) {
-		if (!stacks_read(sleepers, &sightings, e) || !look(sleepers, &sightings, e))
-			return false;
-	}
-	if (!sightings.exec_seen && !runners_take(sleepers, &sightings, e))
-		return false;
+	if (sleepers->hold->realtime)
+		before = priority_raise();
+	begin_ns = tracee_now_ns();
+	ok = pictures_take(sleepers, &sightings, before.realtime, e);
+	sleepers->hold->took_ns = tracee_now_ns() - begin_ns;
+	priority_restore(&before);
 	sleepers->hold->exec_seen |= sightings.exec_seen;
-	return true;
+	return ok;
 }

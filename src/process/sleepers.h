@@ -2,8 +2,8 @@
  * process/sleepers: the capture without a stop.
  *
  * Looks at all threads by the task iterator, copies the stacks of those that are on no processor,
- * looks again: a thread that has not run in between has an exact picture. One that ran is read once
- * more. What still runs then is held briefly by ptrace, it alone, or left out.
+ * looks again: a thread that has not run in between has an exact picture. Those that ran are read
+ * one by one (process/runners). What is left then is held briefly by ptrace, it alone, or left out.
  */
 #ifndef STACKER_PROCESS_SLEEPERS_H
 #define STACKER_PROCESS_SLEEPERS_H

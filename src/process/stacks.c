@@ -92,11 +92,14 @@ void stacks_ready(struct stacks *stacks, size_t threads)
 	memory_ready(stacks->buffer, expected);
 }
 
+/* The bytes of what is forgotten stay where they are, since moving the others takes time, as long as
+ * there is plenty of room. */
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
 {
+	bool is_short = stacks->used > stacks->total / 2;
+	uint64_t end = 0;
 	size_t kept = 0;
 
-	stacks->used = 0;
 	for (size_t i = 0; i < stacks->thread_count; i++)
 		if (owners[i].registers)
 			stacks->unplanned[i] = 0;
@@ -105,12 +108,27 @@ void stacks_forget(struct stacks *stacks, const struct stack_owner *owners)
 
 		if (owners[copy.thread].registers)
 			continue;
-		memmove(stacks->buffer + stacks->used, copy.at, copy.got);
-		copy.at = stacks->buffer + stacks->used;
-		stacks->used += (copy.got + 7) & ~UINT64_C(7);
+		if (is_short) {
+			memmove(stacks->buffer + end, copy.at, copy.got);
+			copy.at = stacks->buffer + end;
+		}
+		end = (uint64_t)(copy.at - stacks->buffer) + ((copy.got + 7) & ~UINT64_C(7));
 		stacks->copies[kept++] = copy;
 	}
+	stacks->used = end;
 	stacks->count = kept;
+}
+
+struct stacks_mark stacks_mark(const struct stacks *stacks)
+{
+	return (struct stacks_mark){stacks->count, stacks->used};
+}
+
+void stacks_take_back(struct stacks *stacks, struct stacks_mark mark, size_t row)
+{
+	stacks->count = mark.count;
+	stacks->used = mark.used;
+	stacks->unplanned[row] = 0;
 }
 
 void stacks_release(struct stacks *stacks)

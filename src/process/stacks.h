@@ -69,6 +69,14 @@ void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t
  * or have no picture after all. */
 void stacks_forget(struct stacks *stacks, const struct stack_owner *owners);
 
+/* What is copied from here on may be taken back: of one thread, whose row is given. */
+struct stacks_mark {
+	size_t count;
+	uint64_t used;
+};
+struct stacks_mark stacks_mark(const struct stacks *stacks);
+void stacks_take_back(struct stacks *stacks, struct stacks_mark mark, size_t row);
+
 void stacks_release(struct stacks *stacks);
 
 #endif

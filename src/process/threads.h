@@ -33,17 +33,28 @@ struct held_thread {
 	uint32_t tid;
 	uint8_t state;     /* enum held_state */
 	char kernel_state; /* as in /proc/PID/stat when it was read; 0: not known */
+	char seen_state;   /* the same when it was looked at last, perhaps before its stop */
+	bool has_name;
+	char name[16]; /* comm, where a look brought it along */
 	bool has_registers;
 	bool foreign_registers; /* of another register set: a 32-bit program's */
 	int error;              /* errno of the attempt to attach, when it was refused */
 	int signal; /* stopped while this signal was on its way: handed on at release */
 	/* CLOCK_MONOTONIC; 0: never */
 	uint64_t interrupted_ns, released_ns;
+	uint64_t running_ns;        /* asked to stop, it had not yet done so then */
 	uint64_t from_ns, until_ns; /* registers and stack are those of all this time */
 	struct registers registers;
 	struct task_call
 		call; /* that it was seen in, while it was not stopped; see process/calls */
 };
+
+/* It was stopped from then on at the earliest: asked to, and not seen to run any more. */
+static inline uint64_t held_from_ns(const struct held_thread *thread)
+{
+	return thread->running_ns > thread->interrupted_ns ? thread->running_ns
+							   : thread->interrupted_ns;
+}
 
 struct thread_table {
 	struct held_thread *threads;

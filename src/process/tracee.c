@@ -77,14 +77,18 @@ static void stopped_take(struct hold *hold, struct held_thread *thread, int stat
 
 static bool stop_take(struct hold *hold, struct held_thread *thread, int flags)
 {
+	uint64_t begin_ns;
 	int status;
 	pid_t got;
 
 	if (thread->state != HELD_SEIZED)
 		return true;
+	begin_ns = tracee_now_ns();
 	got = waitpid(pid_of(thread), &status, __WALL | flags);
-	if (got == 0 || (got < 0 && errno == EINTR))
+	if (got == 0 || (got < 0 && errno == EINTR)) {
+		thread->running_ns = begin_ns;
 		return false;
+	}
 	if (got < 0 || !WIFSTOPPED(status)) {
 		/* Exited, or its id went to the leader in an exec. */
 		thread->state = HELD_GONE;
@@ -101,9 +105,10 @@ bool tracee_look(struct hold *hold, struct held_thread *thread)
 	return stop_take(hold, thread, WNOHANG);
 }
 
+/* Looks first: what is known then of when it stops is as new as can be. */
 bool tracee_wait(struct hold *hold, struct held_thread *thread)
 {
-	return stop_take(hold, thread, 0);
+	return stop_take(hold, thread, WNOHANG) || stop_take(hold, thread, 0);
 }
 
 static void registers_read(const struct hold *hold, struct held_thread *thread)

@@ -112,6 +112,7 @@ static void read_facts(const struct node *document, struct capture_facts *facts)
 		capture_method_named(word, &facts->method);
 	facts->method_note = member_text(&node, "method_note");
 	facts->realtime = member_flag(&node, "realtime");
+	facts->capture_ns = member_number(&node, "capture_ns", UINT64_MAX);
 	facts->stopped_ns = member_number(&node, "stopped_ns", UINT64_MAX);
 	facts->held_median_ns = member_number(&node, "held_median_ns", UINT64_MAX);
 	facts->held_longest_ns = member_number(&node, "held_longest_ns", UINT64_MAX);

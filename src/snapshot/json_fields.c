@@ -8,6 +8,7 @@ static void put_capture(struct json_out *out, const struct capture_facts *facts)
 	json_text(out, "method", capture_method_text(facts->method));
 	json_text(out, "method_note", facts->method_note);
 	json_flag(out, "realtime", facts->realtime);
+	json_count(out, "capture_ns", facts->capture_ns);
 	json_count(out, "stopped_ns", facts->stopped_ns);
 	json_count(out, "held_median_ns", facts->held_median_ns);
 	json_count(out, "held_longest_ns", facts->held_longest_ns);

@@ -109,7 +109,7 @@ struct thread {
 	const char *wait_channel; /* of threads that are left out, where readable */
 	const char *kernel_stack;
 	int64_t syscall;  /* number of the system call it is in; -1: none or not known */
-	uint64_t held_ns; /* from its interrupt to its release; 0: not held */
+	uint64_t held_ns; /* from its stop to its release; 0: not held */
 };
 
 /* One line of /proc/PID/maps. */
@@ -157,7 +157,8 @@ struct capture_facts {
 	enum capture_method method;
 	const char *method_note; /* why it is not the better method, in one phrase; or NULL */
 	bool realtime;           /* the stop ran at raised priority */
-	uint64_t stopped_ns;     /* first interrupt to last release; 0: nothing was stopped */
+	uint64_t capture_ns;     /* taking all pictures; 0: not known */
+	uint64_t stopped_ns;     /* first stop to last release; 0: nothing was stopped */
 	uint64_t held_median_ns, held_longest_ns;
 	uint32_t threads_found, threads_stopped, threads_left_out;
 	uint32_t threads_untouched; /* read without a stop */

@@ -4,10 +4,12 @@ import errno
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -120,13 +122,13 @@ def test_running_threads(start, bpf):
 
 
 def test_never_stop(start, bpf):
-    """What is on a processor whenever one looks is left out, and the report says so."""
+    """What is on a processor whenever one looks, and is not to be driven from it, is left out, and the report says so."""
     process = start("busy", "1")
     stacks = process.told()
     left_out, looks, end = 0, 0, time.monotonic() + PATIENCE_S
     while looks < 60 or (not left_out and time.monotonic() < end):
         looks += 1
-        report = program.report(process.pid, "--never-stop", status=(program.COMPLETE, program.PARTIAL))
+        report = program.report(process.pid, "--never-stop", "--no-realtime", status=(program.COMPLETE, program.PARTIAL))
         without_a_stop(report)
         for stack in stacks:
             thread = program.thread_of(report, stack.tid)
@@ -141,6 +143,83 @@ def test_never_stop(start, bpf):
     assert left_out > 0 or len(os.sched_getaffinity(0)) == 1
     out = program.run("onephase", "-p", process.pid, "--never-stop").out
     assert "Process was stopped for: 0ns" in out
+
+
+def real_time_or_skip():
+    """One processor is Stacker's own, so a second one is needed where somebody else runs."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two processors")
+    allowed = subprocess.run([sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"],
+                             stderr=subprocess.DEVNULL, timeout=program.RUN_S)
+    if allowed.returncode != 0:
+        pytest.skip("real-time scheduling is not permitted here")
+
+
+def pin(stacks, cpus):
+    """Thread by thread, on one processor after the other."""
+    for i, stack in enumerate(stacks):
+        os.sched_setaffinity(stack.tid, {cpus[i % len(cpus)]})
+
+
+@pytest.mark.parametrize("a_processor", [1, 3])
+@pytest.mark.parametrize("options", [BPF, ("--never-stop",)])
+def test_threads_that_run_are_read_without_a_stop(start, bpf, a_processor, options):
+    """Threads compute on every processor: Stacker takes one of them, and on the others one is always running. It is driven
+    from there for a moment."""
+    real_time_or_skip()
+    cpus = sorted(os.sched_getaffinity(0))[:4]
+    process = start("busy", str(len(cpus) * a_processor))
+    stacks = process.told()
+    pin([s for s in stacks if s.mode == "busy"], cpus)
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        report = program.report(process.pid, *options, status=(program.COMPLETE, program.PARTIAL))
+        if report["capture"]["threads_stopped"] == report["capture"]["threads_left_out"] == 0:
+            break
+        assert time.monotonic() < end, report["capture"]
+    without_a_stop(report, len(stacks))
+    for stack in stacks:
+        thread = program.thread_of(report, stack.tid)
+        assert thread["end"] == "outermost frame", program.shown(thread)
+        if stack.mode == "busy":
+            assert thread["state"] == "R" and "thread_main" in program.functions(thread)[:3], program.shown(thread)
+    assert process.is_unharmed()
+
+
+def test_real_time_threads_are_not_driven_away(start, bpf):
+    """They have their priority for a reason, and Stacker's does not suffice."""
+    real_time_or_skip()
+    process = start("busy", "1")
+    stack, = (s for s in process.told() if s.mode == "busy")
+    pin([stack], sorted(os.sched_getaffinity(0))[-1:])
+    os.sched_setscheduler(stack.tid, os.SCHED_FIFO, os.sched_param(2))
+    try:
+        # It cannot be preempted by anything here, unless Stacker itself runs there.
+        reports = [program.report(process.pid, "--never-stop", status=(program.COMPLETE, program.PARTIAL)) for _ in range(3)]
+    finally:
+        os.sched_setscheduler(stack.tid, os.SCHED_OTHER, os.sched_param(0))
+    threads = [program.thread_of(r, stack.tid) for r in reports]
+    assert all(t["left_out"] for t in threads), [t["left_out"] for t in threads]
+    assert process.is_unharmed()
+
+
+def test_waiting_in_order_to_stop_is_no_stop(start):
+    """A thread that gets a processor only when nobody else wants it, on one that somebody wants: it takes long until it can
+    stop, and until then it is not stopped."""
+    process, hog = start("busy", "1"), start("busy", "2")
+    stack, = (s for s in process.told() if s.mode == "busy")
+    cpus = sorted(os.sched_getaffinity(0))[-1:]
+    pin([stack], cpus)
+    pin([s for s in hog.told() if s.mode == "busy"], cpus)
+    os.sched_setscheduler(stack.tid, os.SCHED_IDLE, os.sched_param(0))
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        facts = program.report(process.pid, "--method", "ptrace", "--tid", stack.tid, "--timeout", 10000)["capture"]
+        assert facts["threads_stopped"] == 1 and 0 < facts["held_longest_ns"] == facts["stopped_ns"] < facts["capture_ns"], facts
+        # Nearly always; it may also be put aside when it has all but stopped.
+        if facts["capture_ns"] > 20 * 1000 * 1000 and facts["stopped_ns"] < facts["capture_ns"] / 2:
+            break
+        assert time.monotonic() < end, facts
 
 
 def test_torn_stacks_are_never_shown(start, bpf):
@@ -277,6 +356,7 @@ def refused(command, number, *arguments):
     (ANY_COMMAND, errno.ENOSYS, "this kernel has no BPF"),
     (ANY_COMMAND, errno.EINVAL, "this kernel does not take the BPF program: Invalid argument"),
     (PROG_LOAD, errno.EACCES, "BPF is not permitted"),
+    (PROG_LOAD, errno.EAGAIN, "this kernel does not take the BPF program: "),
     (PROG_LOAD, errno.EINVAL, "this kernel does not take the BPF program: Invalid argument"),
     (LINK_CREATE, errno.E2BIG, "need Linux 6.1"),
     (LINK_CREATE, errno.EPERM, "not permitted"),
@@ -300,6 +380,25 @@ def test_kernel_that_refuses(start, bpf, command, number, words):
     text = refused(command, number, "onephase", "-p", process.pid, "--no-maps").stdout
     assert re.search(rf"^Capture method: ptrace.*\(.*{re.escape(words)}", text, re.MULTILINE), text[:800]
     assert process.is_unharmed()
+
+
+def test_signals_while_the_program_is_loaded(start, bpf):
+    """The kernel gives the load up at any signal; that is not a kernel that refuses it. There are fewer signals than tries."""
+    process = start("threads-gcc-O2")
+    process.told()
+    for run in range(40):
+        stacker = subprocess.Popen([paths.STACKER, "capture", "-p", str(process.pid), "-o", "-", "-q"], stdout=subprocess.PIPE)
+        try:
+            for i in range(20):
+                stacker.send_signal(signal.SIGSTOP)
+                stacker.send_signal(signal.SIGCONT)
+                # At other moments each time; when exactly does not matter.
+                select.select([], [], [], (run * 7 + i) % 10 * 0.0001)
+            out, _ = stacker.communicate(timeout=program.RUN_S)
+        finally:
+            stacker.kill()
+        assert stacker.returncode == program.COMPLETE
+        assert program.json.loads(out)["capture"]["method"] == "bpf", program.json.loads(out)["capture"]
 
 
 def test_kernel_without_type_information(start, bpf):

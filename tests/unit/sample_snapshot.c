@@ -114,6 +114,7 @@ struct snapshot sample_x86_64(struct arena *arena)
 				.method = CAPTURE_PTRACE,
 				.method_note = "BPF is not permitted",
 				.realtime = true,
+				.capture_ns = 3456000,
 				.stopped_ns = 2345000,
 				.held_median_ns = 1200345,
 				.held_longest_ns = 2300000,

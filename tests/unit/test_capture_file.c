@@ -120,6 +120,7 @@ static void assert_same_facts(const struct capture_facts *a, const struct captur
 	assert_int_equal(a->method, b->method);
 	assert_same_text(a->method_note, b->method_note);
 	assert_int_equal(a->realtime, b->realtime);
+	assert_int_equal(a->capture_ns, b->capture_ns);
 	assert_int_equal(a->stopped_ns, b->stopped_ns);
 	assert_int_equal(a->held_median_ns, b->held_median_ns);
 	assert_int_equal(a->held_longest_ns, b->held_longest_ns);
@@ -471,6 +472,7 @@ static const struct {
 	{"method", TEXT, false, FREE},
 	{"method_note", TEXT, false, FREE},
 	{"realtime", FLAG, false, FREE},
+	{"capture_ns", NUMBER, false, FREE},
 	{"stopped_ns", NUMBER, false, FREE},
 	{"held_median_ns", NUMBER, false, FREE},
 	{"held_longest_ns", NUMBER, false, FREE},

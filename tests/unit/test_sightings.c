@@ -18,6 +18,7 @@ struct scene {
 	struct thread_table table;
 	struct sightings sightings;
 	uint64_t clock; /* records get ascending times */
+	bool by_glance; /* looks are glances */
 };
 
 static void scene_open(struct scene *scene, size_t threads, bool follow_new)
@@ -33,12 +34,14 @@ static void scene_open(struct scene *scene, size_t threads, bool follow_new)
 
 static struct bpf_record record_of(struct scene *scene, uint32_t tid)
 {
-	struct bpf_record record = {
-		.tid = tid, .state = 1, .switches = 7, .exec_id = 3, .syscall = 35};
+	struct bpf_record record = {.seen = {.tid = tid, .switches = 7, .exec_id = 3},
+				    .state = 1,
+				    .syscall = 35,
+				    .priority = 120};
 
-	record.before_ns = ++scene->clock;
-	record.after_ns = ++scene->clock;
-	record.registers[0] = record.after_ns;
+	record.seen.before_ns = ++scene->clock;
+	record.seen.after_ns = ++scene->clock;
+	record.registers[0] = record.seen.after_ns;
 	return record;
 }
 
@@ -51,11 +54,15 @@ static void look(struct scene *scene, enum seen seen, uint64_t *switches)
 
 	sightings_begin(&scene->sightings);
 	*switches += seen == RAN_AND_ASLEEP;
-	record.switches = *switches;
-	record.on_cpu = seen == ON_CPU;
-	record.is_ending = seen == ENDING;
+	record.seen.switches = *switches;
+	record.seen.on_cpu = seen == ON_CPU;
+	record.seen.is_ending = seen == ENDING;
 	record.is_32bit = seen == IN_32BIT;
-	if (seen != NOT_SEEN)
+	if (seen == NOT_SEEN)
+		return;
+	if (scene->by_glance)
+		sighting_glance(&scene->sightings, &record.seen);
+	else
 		sighting_take(&scene->sightings, &record);
 }
 
@@ -144,6 +151,118 @@ static void looks_make_pictures(void **state)
 			assert_int_equal(thread->call.sp,
 					 thread->registers.at[arch_host()->sp_slot]);
 		}
+		arena_free(&scene.arena);
+	}
+}
+
+/* The first look makes a picture, the glances after it say whether that holds. A glance makes none. */
+static void glances_settle_pictures(void **state)
+{
+	static const struct {
+		const char *name;
+		enum seen looks[4];
+		size_t count;
+		enum held_state outcome;
+		uint64_t from, until;
+	} cases[] = {
+		{"asleep", {ASLEEP, ASLEEP}, 2, HELD_UNTOUCHED, 2, 3},
+		{"stays asleep", {ASLEEP, ASLEEP, ASLEEP}, 3, HELD_UNTOUCHED, 2, 5},
+		{"ran", {ASLEEP, RAN_AND_ASLEEP}, 2, HELD_LISTED, 0, 0},
+		{"ran, and sleeps since",
+		 {ASLEEP, RAN_AND_ASLEEP, ASLEEP, ASLEEP},
+		 4,
+		 HELD_LISTED,
+		 0,
+		 0},
+		{"on a CPU", {ON_CPU, ASLEEP, ASLEEP}, 3, HELD_LISTED, 0, 0},
+		{"on a CPU at last", {ASLEEP, ON_CPU}, 2, HELD_LISTED, 0, 0},
+		{"on a CPU after it was settled",
+		 {ASLEEP, ASLEEP, ON_CPU, ASLEEP},
+		 4,
+		 HELD_UNTOUCHED,
+		 2,
+		 3},
+		{"ended meanwhile", {ASLEEP, ENDING}, 2, HELD_GONE, 0, 0},
+		{"not seen", {ASLEEP, NOT_SEEN}, 2, HELD_LISTED, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct scene scene;
+		uint64_t switches = 7;
+		const struct held_thread *thread;
+
+		scene_open(&scene, 1, true);
+		for (size_t n = 0; n < cases[i].count; n++) {
+			scene.by_glance = n > 0;
+			look(&scene, cases[i].looks[n], &switches);
+			copy_stacks(&scene);
+		}
+		thread = &scene.table.threads[0];
+		if (thread->state != cases[i].outcome)
+			fail_msg("%s: state %d", cases[i].name, thread->state);
+		if (thread->state == HELD_UNTOUCHED &&
+		    (thread->from_ns != cases[i].from || thread->until_ns != cases[i].until))
+			fail_msg("%s: from %ju until %ju", cases[i].name,
+				 (uintmax_t)thread->from_ns, (uintmax_t)thread->until_ns);
+		arena_free(&scene.arena);
+	}
+}
+
+/* Forgotten pictures are taken anew, even when the thread did not run. */
+static void a_forgotten_picture_is_taken_again(void **state)
+{
+	struct scene scene;
+	uint64_t switches = 7;
+
+	(void)state;
+	scene_open(&scene, 1, true);
+	look(&scene, ASLEEP, &switches);
+	copy_stacks(&scene);
+	sightings_forget(&scene.sightings);
+	assert_non_null(scene.table.owners[0].registers);
+	assert_false(sighting_wants_stack(&scene.sightings, 0));
+	look(&scene, ASLEEP, &switches);
+	assert_true(sighting_wants_stack(&scene.sightings, 0));
+	assert_non_null(scene.table.owners[0].registers);
+	sighting_has_stack(&scene.sightings, 0);
+	look(&scene, ASLEEP, &switches);
+	assert_int_equal(scene.table.threads[0].state, HELD_UNTOUCHED);
+	assert_int_equal(scene.table.threads[0].from_ns, 4);
+	sightings_forget(&scene.sightings);
+	assert_null(scene.table.owners[0].registers);
+	arena_free(&scene.arena);
+}
+
+/* Of a thread that runs: where, and whether it can be driven from there. Its name comes along. */
+static void records_tell_where_it_runs(void **state)
+{
+	static const struct {
+		int32_t priority;
+		bool is_realtime;
+	} cases[] = {{-1, true},   {0, true},    {98, true},  {99, true},
+		     {100, false}, {120, false}, {139, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct scene scene;
+		struct bpf_record record;
+
+		scene_open(&scene, 1, true);
+		record = record_of(&scene, TID);
+		record.seen.on_cpu = true;
+		record.state = 0;
+		record.cpu = 5;
+		record.priority = cases[i].priority;
+		memcpy(record.name, "fifteen letters", sizeof record.name);
+		sightings_begin(&scene.sightings);
+		sighting_take(&scene.sightings, &record);
+		assert_int_equal(scene.sightings.at[0].cpu, 5);
+		assert_int_equal(scene.sightings.at[0].is_realtime, cases[i].is_realtime);
+		assert_true(scene.table.threads[0].has_name);
+		assert_string_equal(scene.table.threads[0].name, "fifteen letters");
+		assert_int_equal(scene.table.threads[0].seen_state, 'R');
+		assert_int_equal(scene.table.threads[0].kernel_state, 0);
 		arena_free(&scene.arena);
 	}
 }
@@ -291,7 +410,7 @@ static void an_exec_is_noticed(void **state)
 	look(&scene, ASLEEP, &switches);
 	assert_false(scene.sightings.exec_seen);
 	record = record_of(&scene, TID);
-	record.exec_id++;
+	record.seen.exec_id++;
 	sightings_begin(&scene.sightings);
 	sighting_take(&scene.sightings, &record);
 	assert_true(scene.sightings.exec_seen);
@@ -345,6 +464,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(looks_make_pictures),
+		cmocka_unit_test(glances_settle_pictures),
+		cmocka_unit_test(a_forgotten_picture_is_taken_again),
+		cmocka_unit_test(records_tell_where_it_runs),
 		cmocka_unit_test(spared_threads_have_a_reason),
 		cmocka_unit_test(no_picture_without_a_stack),
 		cmocka_unit_test(a_32bit_thread_has_no_registers),

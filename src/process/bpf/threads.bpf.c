@@ -1,5 +1,6 @@
 /*
- * The task iterator: one record for each thread of a process, read without touching the thread.
+ * The task iterator: one record for each thread of a process, read without touching the thread; or
+ * one glance, which tells only whether a record still holds.
  *
  * It runs in the kernel, in the context of the program that reads the iterator's file. A thread that
  * is not on a processor has its user registers at the top of its kernel stack, where the entry code
@@ -59,12 +60,18 @@ struct pt_regs {
 };
 #endif
 
+struct thread_info {
+	unsigned int cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state, flags;
-	int exit_state, on_cpu;
+	int exit_state, on_cpu, prio;
 	unsigned long nvcsw, nivcsw;
 	__u64 self_exec_id;
 	struct pid *thread_pid;
+	char comm[16];
 	struct thread_struct thread;
 };
 
@@ -129,6 +136,26 @@ static void registers_read(struct bpf_record *record, const struct task_struct *
 
 #endif
 
+static void glance(struct bpf_glance *seen, const struct task_struct *task)
+{
+	seen->tid = tid_for_reader(task);
+	seen->before_ns = bpf_ktime_get_ns();
+	seen->on_cpu = task->on_cpu != 0;
+	/* A switch is counted before on_cpu is cleared. Reading the clock keeps these two loads in
+	 * order: it waits for the reads before it (smp_rmb of its sequence counter). */
+	seen->after_ns = bpf_ktime_get_ns();
+	seen->switches = task->nvcsw + task->nivcsw;
+	seen->after_ns = bpf_ktime_get_ns();
+	seen->is_ending = task->exit_state != 0 || (task->flags & PF_EXITING);
+	seen->exec_id = task->self_exec_id;
+}
+
+/* A kernel for one processor does not note which. */
+static __u32 processor_of(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
+}
+
 SEC("iter/task")
 int thread_read(struct bpf_iter__task *context)
 {
@@ -137,19 +164,26 @@ int thread_read(struct bpf_iter__task *context)
 
 	if (!task)
 		return 0; /* the end of the list */
-	record.tid = tid_for_reader(task);
-	record.before_ns = bpf_ktime_get_ns();
-	record.on_cpu = task->on_cpu != 0;
-	/* A switch is counted before on_cpu is cleared. Reading the clock keeps these two loads in
-	 * order: it waits for the reads before it (smp_rmb of its sequence counter). */
-	record.after_ns = bpf_ktime_get_ns();
-	record.switches = task->nvcsw + task->nivcsw;
-	record.after_ns = bpf_ktime_get_ns();
+	glance(&record.seen, task);
 	record.state = task->__state;
-	record.is_ending = task->exit_state != 0 || (task->flags & PF_EXITING);
-	record.exec_id = task->self_exec_id;
-	if (!record.on_cpu)
+	record.cpu = processor_of(task);
+	record.priority = task->prio;
+	bpf_probe_read_kernel(record.name, sizeof record.name, task->comm);
+	if (!record.seen.on_cpu)
 		registers_read(&record, task);
 	bpf_seq_write(context->meta->seq, &record, sizeof record);
+	return 0;
+}
+
+SEC("iter/task")
+int thread_glance(struct bpf_iter__task *context)
+{
+	const struct task_struct *task = context->task;
+	struct bpf_glance seen = {0};
+
+	if (!task)
+		return 0;
+	glance(&seen, task);
+	bpf_seq_write(context->meta->seq, &seen, sizeof seen);
 	return 0;
 }
