@@ -8,6 +8,7 @@ import tempfile
 import paths
 import program
 import pytest
+import wants
 
 AIMS = ["system calls", "files written", "files read", "files cut short", "network", "device controls",
         "signals to other processes", "root's privileges"]
@@ -24,8 +25,7 @@ def capture(start, tmp_path):
 
 def where_calls_fail(*arguments, inject):
     """Run with a system call made to fail, as on another kernel or in another container."""
-    if not shutil.which("strace"):
-        pytest.skip("strace is not installed")
+    wants.tool("strace")
     command = ["strace", "-qq", "-o", "/dev/null", "-e", f"inject={inject}", paths.STACKER, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=program.RUN_S, check=False)
 

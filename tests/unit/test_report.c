@@ -289,7 +289,7 @@ static void json_keeps_hostile_names(void **state)
 		escaped = json_object_get_string(name);
 		bytes = text_unescape(&arena, (struct bytes){(const uint8_t *)escaped,
 							     strlen(escaped)});
-		assert_string_equal(bytes.at, snapshot.threads[i].name);
+		assert_string_equal((const char *)bytes.at, snapshot.threads[i].name);
 	}
 	json_object_put(json);
 	arena_free(&arena);
