@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* A list that only grows at its head, so that the signal handler, and threads that fault at the
@@ -15,6 +16,7 @@ struct mapping {
 	size_t len;
 	const char *name;
 	struct mapping_stamp stamp;
+	bool in_memory; /* a file that nobody finds again (memfd_create) */
 	atomic_bool cut;
 	struct mapping *next;
 };
@@ -93,6 +95,7 @@ void mapping_add(struct bytes mapping, const char *name, const struct stat *st)
 	if (m) { /* else it is unguarded, as all would be without us */
 		m->len = mapping.len;
 		m->name = name;
+		m->in_memory = st->st_nlink == 0 && major(st->st_dev) == 0;
 		m->stamp = (struct mapping_stamp){
 			.dev = st->st_dev,
 			.ino = st->st_ino,
@@ -119,7 +122,7 @@ bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
 {
 	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
 
-	if (!m || atomic_load(&m->at) != mapping.at || m->len != mapping.len)
+	if (!m || m->in_memory || atomic_load(&m->at) != mapping.at || m->len != mapping.len)
 		return false;
 	*out = m->stamp;
 	return true;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "elf/elf.h"
 #include "process/step.h"
+#include "process/still.h"
 
 /* Of the smallest page there is. */
 #define FIRST_PAGE 4096
@@ -324,8 +325,8 @@ static void module_fill(struct captured *out, struct arena *arena,
 	module->is_executable =
 		is_executable(arena, process, &out->snapshot, map, !avoid->program);
 	if (avoid_permits_file(avoid, map))
-		out->files[index] =
-			module_file_open(arena, process, map, module, avoid, &out->whys[index]);
+		out->files[index] = still_file(module_file_open(arena, process, map, module,
+								avoid, &out->whys[index]));
 	else
 		out->whys[index] = "its file system did not answer";
 }

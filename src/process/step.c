@@ -23,6 +23,12 @@ void step_begin(enum step what, uint64_t number, const char *text)
 	__atomic_store_n(&shown->count, shown->count + 1, __ATOMIC_RELEASE);
 }
 
+void step_again(void)
+{
+	if (shown)
+		__atomic_store_n(&shown->count, shown->count + 1, __ATOMIC_RELEASE);
+}
+
 const char *step_words(struct arena *arena, uint32_t pid, const struct step_at *step)
 {
 	unsigned major = (unsigned)(step->number >> 32), minor = (unsigned)step->number;

@@ -43,6 +43,9 @@ void steps_show(struct step_at *where);
 
 void step_begin(enum step what, uint64_t number, const char *text);
 
+/* The same has answered in part, and is asked for more. */
+void step_again(void);
+
 /* What was asked has answered. */
 static inline void step_end(void)
 {

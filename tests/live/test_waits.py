@@ -123,6 +123,15 @@ class Stuck:
         yield process
 
     @contextlib.contextmanager
+    def pages(self):
+        """A library can be opened, but not read to its end."""
+        path = self.files.directory / "plugin-1.so"
+        path.write_bytes(target.fixture("plugin-1.so").read_bytes() + bytes(4 << 20))
+        process = self.started("plugin-host", str(self.files.mount / "plugin-1.so"))
+        self.files.tell("stall", "READ", "FLUSH")
+        yield process
+
+    @contextlib.contextmanager
     def space(self):
         """The lock of its memory is held for writing."""
         (self.files.directory / "data").write_bytes(bytes(8192))
@@ -183,11 +192,12 @@ class Stuck:
             yield process
 
 
-SITUATIONS = ["program", "library", "space", "exec", "stack", "frozen_v1", "frozen_v2"]
+SITUATIONS = ["program", "library", "pages", "space", "exec", "stack", "frozen_v1", "frozen_v2"]
 # What the report names, and the exit status by method; None: nothing is in the way.
 NAMED = {
     "program": {"bpf": "/mount/stuck", "ptrace": "/mount/stuck", "auto": "/mount/stuck"},
     "library": {"bpf": "/mount/plugin-1.so", "ptrace": "/mount/plugin-1.so", "auto": "/mount/plugin-1.so"},
+    "pages": {"bpf": "/mount/plugin-1.so", "ptrace": "/mount/plugin-1.so", "auto": "/mount/plugin-1.so"},
     "space": {"bpf": "memory", "ptrace": "memory", "auto": "memory"},
     "exec": {"bpf": None, "ptrace": "thread", "auto": None},
     "stack": {"bpf": None, "ptrace": "memory of its stacks", "auto": None},
