@@ -9,6 +9,7 @@
 #include "base/mapping.h"
 #include "base/output.h"
 #include "base/signals.h"
+#include "base/urgency.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "cli/fetch.h"
@@ -107,6 +108,8 @@ static int run(struct arena *arena, int argc, char **argv)
 		options.fetch = fetch_start(arena, &options);
 	if (command->bit & FOR_NAMES)
 		options.cache = cache_for(arena, &options);
+	if (command->bit & FOR_LIVE && !options.no_realtime)
+		urgency_begin();
 	return command->run(arena, &options);
 }
 

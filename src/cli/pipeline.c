@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/mapping.h"
 #include "base/signals.h"
+#include "base/urgency.h"
 #include "cli/confine.h"
 #include "cli/named.h"
 #include "elf/debugfile.h"
@@ -172,6 +173,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 		progress(options, NULL);
 		return false;
 	}
+	urgency_keep();
 	pipeline_restrict(out, options, captured.root);
 	*snapshot = captured.snapshot;
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);

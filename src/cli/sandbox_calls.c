@@ -63,6 +63,7 @@ static const struct limited {
 	{"prlimit64", 0, EVERY_BIT, 1, {0}, false},                  /* of ourselves */
 	{"kill",      0, EVERY_BIT, 1, {0}, true}, /* the guards of outputs and base/mapping */
 	{"tgkill",    0, EVERY_BIT, 1, {0}, true}, /* abort */
+	{"setpriority", 1, EVERY_BIT, 1, {0}, false},                /* of ourselves: base/urgency ends */
 };
 
 /* For these their callers have another way, and take it when the kernel lacks them. */

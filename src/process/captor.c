@@ -31,6 +31,7 @@
 
 #include "base/file.h"
 #include "base/signals.h"
+#include "base/urgency.h"
 #include "process/post.h"
 #include "process/room.h"
 
@@ -112,6 +113,7 @@ static void child_main(const struct captor *captor, int socket)
 	struct capture_request request = *captor->request;
 	struct captured *found = &room->captured;
 
+	urgency_go_on();
 	request.never_stop |= room->attempt.avoid.attach;
 	room->attempt.request = &request;
 	steps_show(&room->attempt.step);
