@@ -21,6 +21,8 @@ def sections(stacker, build, runs):
            [python, HERE / "stop.py", stacker, "--runs", runs])
     yield ("methods", "Capture without a stop", "Methods in turn on one victim. \"another process\": the gap that is seen while Stacker "
            "captures a process that is not the victim.", [python, HERE / "methods.py", stacker, "--runs", runs])
+    yield ("load", "Under load", "Every second thread computes; default method. Median / 18th of 20 runs.",
+           [python, HERE / "load.py", stacker])
     yield ("trace", "A whole trace", "Threads that wait in about 33 frames.", [python, HERE / "trace.py", stacker, "--runs", runs])
     yield ("start", "The smallest runs", "One thread of `sleep`, by hyperfine; file caches are warm.",
            [python, HERE / "start.py", stacker, "--runs", runs])
@@ -58,7 +60,7 @@ def main():
     parser.add_argument("stacker", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", default="5")
-    parser.add_argument("--only", help="stop, methods, trace, start, symbols, unwind, real, capture, instructions")
+    parser.add_argument("--only", help="stop, methods, load, trace, start, symbols, unwind, real, capture, instructions")
     options = parser.parse_args()
     lines = ["# Results of `make bench`", "", f"{datetime.date.today()}; {measure.machine()}; {measure.version(options.stacker)}.",
              f"Beside: {versions()}.", "", f"Medians of {options.runs} runs, tools in turn. What counts is the ratio.", ""]

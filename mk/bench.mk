@@ -2,7 +2,7 @@
 
 .PHONY: bench bench-symbols setup-bench gimli
 RUNS ?= 5
-# Some of: stop, methods, trace, start, symbols, unwind, real, capture, instructions.
+# Some of: stop, methods, load, trace, start, symbols, unwind, real, capture, instructions.
 BENCH ?=
 BENCH_RESULTS ?= $(BUILD)/bench/results.md
 
