@@ -1,6 +1,7 @@
 /* Fuzzing of a capture file's whole way: read, unwound again where it holds stacks, named, printed. */
 #include <stdio.h>
 
+#include "cli/named.h"
 #include "cli/pipeline.h"
 #include "fuzz.h"
 #include "snapshot/capture_file.h"
@@ -23,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct arena arena;
 	/* Files that the capture names are not to be found. */
 	struct module_search search = {.sysroot = "/nonexistent", .sysroot_dir = -1};
-	struct options options = {.sysroot = "/nonexistent", .quiet = true};
+	static const struct named named = {.sysroot = -1};
+	struct options options = {.sysroot = "/nonexistent", .quiet = true, .named = &named};
 	struct snapshot snapshot;
 	struct modules modules;
 	struct report report;
