@@ -53,7 +53,7 @@ _stacker() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--timeout | --tid | -t | --stack-limit | --stack-total | --max-frames | --debuginfod-timeout)
+	--timeout | --tid | -t | --stack-limit | --stack-total | --max-frames | --max-memory | --debuginfod-timeout)
 		return
 		;;
 	esac

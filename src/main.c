@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/mapping.h"
 #include "base/output.h"
@@ -101,6 +102,7 @@ static int run(struct arena *arena, int argc, char **argv)
 		err_set(&e, ERR_USAGE, "a command is missing");
 		return usage_error(NULL, &e);
 	}
+	budget_begin(options.max_memory);
 	if (!named_find(&named, arena, &options, &e))
 		return fail(&e);
 	options.named = &named;

@@ -17,9 +17,17 @@ struct mapping {
 	const char *name;
 	struct mapping_stamp stamp;
 	bool in_memory; /* a file that nobody finds again (memfd_create) */
+	uint64_t weight;
 	atomic_bool cut;
 	struct mapping *next;
 };
+
+/* Debug information shrinks to a fifth at best, in pieces as file systems compress it. */
+#define PACKED_RATIO_MAX 8
+#define WEIGHT_LEAST (UINT64_C(1) << 20)
+
+/* madvise wants whole pages; the largest page size of both architectures will do for all. */
+#define PAGE_MAX ((uintptr_t)64 << 10)
 
 static struct mapping *_Atomic head;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -86,6 +94,17 @@ static uint64_t ns_of(const struct timespec *time)
 	return (uint64_t)time->tv_sec * UINT64_C(1000000000) + (uint64_t)time->tv_nsec;
 }
 
+/* File systems that do not tell how much they store (FUSE) are believed. */
+static uint64_t weight_of(const struct stat *st)
+{
+	uint64_t stored = (uint64_t)st->st_blocks * 512, size = (uint64_t)st->st_size;
+
+	if (!stored || stored >= size / PACKED_RATIO_MAX)
+		return size;
+	stored = stored * PACKED_RATIO_MAX + WEIGHT_LEAST;
+	return stored < size ? stored : size;
+}
+
 void mapping_add(struct bytes mapping, const char *name, const struct stat *st)
 {
 	struct mapping *m;
@@ -103,6 +122,7 @@ void mapping_add(struct bytes mapping, const char *name, const struct stat *st)
 			.mtime_ns = ns_of(&st->st_mtim),
 			.ctime_ns = ns_of(&st->st_ctim),
 		};
+		m->weight = weight_of(st);
 		atomic_store(&m->cut, false);
 		atomic_store(&m->at, mapping.at);
 	}
@@ -126,6 +146,24 @@ bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
 		return false;
 	*out = m->stamp;
 	return true;
+}
+
+uint64_t mapping_weight(struct bytes mapping)
+{
+	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+
+	return m && m->weight < mapping.len ? m->weight : mapping.len;
+}
+
+void mapping_release(struct bytes part)
+{
+	uintptr_t begin = ((uintptr_t)part.at + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
+	uintptr_t end = ((uintptr_t)part.at + part.len) & ~(PAGE_MAX - 1);
+	struct mapping *m = part.len ? mapping_of(part.at) : NULL;
+
+	/* Memory of our own does not come back. */
+	if (m && begin < end && end - (uintptr_t)atomic_load(&m->at) <= m->len)
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 bool mapping_is_cut(struct bytes mapping)

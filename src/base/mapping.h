@@ -32,6 +32,14 @@ void mapping_forget(struct bytes mapping);
 /* False for bytes that are no mapping of a file. */
 bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out);
 
+/* At most so many of the bytes can be other than zeros: a sparse file may state any size. Judged by
+ * what it takes on its disk, generously, since file systems compress. All, of what is no mapping. */
+uint64_t mapping_weight(struct bytes mapping);
+
+/* What was read of it is not needed any more: its pages go, and come again if they are. `part` is in a
+ * mapping; of anything else nothing goes. */
+void mapping_release(struct bytes part);
+
 /* Of a mapping that is known. */
 bool mapping_is_cut(struct bytes mapping);
 

@@ -37,7 +37,7 @@ struct options {
 	struct text_list debug_directories;
 	const char *format; /* "text" or "json" */
 	const char *method; /* "auto", "bpf" or "ptrace" */
-	uint64_t timeout_ms, stack_limit, stack_total, max_frames;
+	uint64_t timeout_ms, stack_limit, stack_total, max_frames, max_memory;
 	bool no_registers, no_maps, quiet, verbose, no_demangle, no_realtime, rolling,
 		never_stop, with_stacks;
 	bool any_build_id, debuginfod, help, version;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/mapping.h"
 #include "base/signals.h"
@@ -157,6 +158,18 @@ static void root_keep(const struct options *options, struct modules *modules,
 	modules_lie_under(modules, sysroot_of(options, modules));
 }
 
+/* After unwinding: a build-id may be known only since a module's sections were read. */
+static void modules_record(struct snapshot *snapshot, const struct modules *modules)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		struct snapshot_module *record = &snapshot->modules[i];
+
+		record->has_load_bias = modules->at[i].has_load_bias;
+		record->load_bias = modules->at[i].load_bias;
+		record->build_id = modules->at[i].build_id;
+	}
+}
+
 bool pipeline_capture(struct arena *arena, const struct options *options,
 		      const struct output *out, struct snapshot *snapshot,
 		      struct modules *modules, struct err *e)
@@ -179,16 +192,10 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
 	captured_close(&captured);
 	root_keep(options, modules, snapshot, captured.root);
-	for (size_t i = 0; i < modules->count; i++) {
-		struct snapshot_module *record = &snapshot->modules[i];
-
-		record->has_load_bias = modules->at[i].has_load_bias;
-		record->load_bias = modules->at[i].load_bias;
-		record->build_id = modules->at[i].build_id;
-	}
 	progress(options, "unwinding");
 	unwinding = pipeline_unwinding(arena, options, modules);
 	unwind_all(unwinder_new(arena, snapshot, modules, &unwinding), snapshot);
+	modules_record(snapshot, modules);
 	code_names_record(snapshot, arena, modules, captured.perf_map);
 	progress(options, NULL);
 	return true;
@@ -466,6 +473,7 @@ struct symbolizer *pipeline_report(struct arena *arena, const struct options *op
 			      &report->threads[i]);
 	report->partial = snapshot_is_partial(snapshot);
 	notes_make(arena, symbolizer, &lookups, modules, report);
+	report->partial |= budget_refused();
 	return symbolizer;
 }
 

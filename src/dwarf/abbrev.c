@@ -8,6 +8,9 @@
  * or all of a program whose units share one table. Compiled, it takes about 4 times as much. */
 #define CACHE_BYTES_MAX (UINT64_C(128) << 10)
 
+/* Of one unit. Compiled it takes about 4 times as much, for each of the workers. */
+#define TABLE_MAX (UINT64_C(4) << 20)
+
 /* So that an index of a step fits in 32 bits: no table comes near. */
 #define STEPS_MAX ((size_t)UINT32_MAX / 2)
 
@@ -165,6 +168,8 @@ static struct abbrevs *abbrevs_compile(struct abbrev_cache *cache, struct bytes 
 	struct compiler c = {.arena = &cache->arena, .abbrevs = abbrevs};
 	struct reader r = reader_at(section, off);
 
+	if (reader_left(&r) > TABLE_MAX)
+		r.end = r.at + TABLE_MAX;
 	abbrevs->off = off;
 	abbrevs->encoding = encoding;
 	abbrevs->end = r.end;

@@ -67,7 +67,8 @@ void claims_by_aranges(struct claims *claims)
 		struct reader set = r;
 		struct encoding encoding = {0};
 
-		if (!unit_length_read(&set, &encoding.offset_size))
+		if (!unit_length_read(&set, &encoding.offset_size) ||
+		    !dwarf_work(claims->sections->dwarf, (uint64_t)(set.end - r.at)))
 			break;
 		r.at = set.end;
 		arange_set(claims, &set, encoding);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/budget.h"
+
 /* Honest files need about 3: unit ranges once for all units, a unit's lines and entries once, its
  * entries once more when an address is in no function. References within link-time optimized
  * programs add to that. The constant lets tiny files do anything. */
@@ -11,6 +13,8 @@
 #define WORK_MIN (UINT64_C(1) << 24)
 /* And for each address: its frames and what is read for their names. */
 #define WORK_PER_ADDRESS (UINT64_C(1) << 16)
+/* Of what the run has left: others come after. */
+#define WORK_SHARE 2
 
 void dwarf_note(struct dwarf *dwarf, const char *fmt, ...)
 {
@@ -32,6 +36,7 @@ bool dwarf_work(struct dwarf *dwarf, uint64_t amount)
 		return true;
 	}
 	dwarf->work_left = 0;
+	budget_refuse();
 	dwarf_note(dwarf, "%s: debug information needs unreasonable work",
 		   dwarf->main.elf->name);
 	return false;
@@ -40,13 +45,21 @@ bool dwarf_work(struct dwarf *dwarf, uint64_t amount)
 void dwarf_work_begin(struct dwarf *dwarf, size_t asked)
 {
 	uint64_t size = sections_size(&dwarf->main);
-	uint64_t limit;
+	uint64_t limit, share;
 
 	if (dwarf->package)
 		size += sections_size(dwarf->package);
 	if (__builtin_mul_overflow(size, WORK_PER_BYTE, &limit))
 		limit = UINT64_MAX / 2;
-	dwarf->work_left = limit + WORK_MIN + asked * WORK_PER_ADDRESS;
+	limit += WORK_MIN + asked * WORK_PER_ADDRESS;
+	share = budget_work_left() / WORK_SHARE;
+	dwarf->work_left = dwarf->work_given = limit < share ? limit : share;
+}
+
+void dwarf_work_end(struct dwarf *dwarf)
+{
+	budget_work(dwarf->work_given - dwarf->work_left);
+	dwarf->work_given = dwarf->work_left;
 }
 
 static int span_compare(const void *a, const void *b)

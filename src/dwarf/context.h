@@ -25,7 +25,7 @@ struct dwarf {
 	struct code_span *code;             /* executable sections by address, disjoint */
 	size_t code_count;
 	struct walk *walk; /* of function.c, kept because it is large */
-	uint64_t work_left;
+	uint64_t work_left, work_given;
 	const char *problem;
 };
 
@@ -35,11 +35,14 @@ void dwarf_note(struct dwarf *dwarf, const char *fmt, ...)
 
 /* Hostile input can make many small things point at one large thing, so that reading it takes
  * their product. Everything that may be read more than once is paid for here, in bytes or
- * entries; false when a lookup has used up WORK_PER_BYTE times the size of the sections. */
+ * entries; false when a lookup has used up WORK_PER_BYTE times the size of the sections, or its
+ * share of the run's (base/budget). */
 bool dwarf_work(struct dwarf *dwarf, uint64_t amount);
 
 /* Sets the limit anew; called once for each lookup of `asked` addresses. */
 void dwarf_work_begin(struct dwarf *dwarf, size_t asked);
+/* And at its end: what was done counts for the run. */
+void dwarf_work_end(struct dwarf *dwarf);
 
 /* Linkers leave the description of discarded functions in place and write something in place of
  * their address: 0, 1, -1, -2, or an offset from these. What all have in common is that no code is

@@ -92,6 +92,8 @@ static void lines_answer(struct lookup *lookup)
 
 	do {
 		rest = unanswered(lookup, &dwarf->scratch);
+		if (!dwarf_work(dwarf, lookup->asked.count))
+			break;
 		if (line_table_read(&table, NULL, &dwarf->main, off, &dwarf->scratch, &end)) {
 			line_table_run(&table, &rest);
 			for (size_t i = 0; i < rest.count; i++)
@@ -153,6 +155,7 @@ void dwarf_lookup(struct dwarf *dwarf, struct dwarf_answer *answers, size_t coun
 		answers[i].frames = lookup.found[at].frames;
 		answers[i].frame_count = lookup.found[at].count;
 	}
+	dwarf_work_end(dwarf);
 	if (dwarf->main.sparse)
 		sparse_pause(dwarf->main.sparse, dwarf->arena);
 	arena_free(&lookup.arena);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "base/search.h"
 
 /* Piece 0 begins with the section, piece n at point n - 1. */
@@ -110,7 +111,8 @@ static bool piece_read(const struct lazy *lazy, size_t i, struct points_check go
 	uint64_t there = piece->there;
 	struct stream *stream = piece_stream(lazy, i);
 	uint8_t *waste = there > piece->begin ? malloc(POINTS_STEP) : NULL;
-	bool good = stream && (waste || there == piece->begin);
+	bool good = stream && (waste || there == piece->begin) &&
+		    budget_work(goal.off - piece->begin) && budget_take(goal.off - there);
 
 	if (good)
 		packed_room_expect(lazy->room + there, goal.off - there);
@@ -124,10 +126,22 @@ static bool piece_read(const struct lazy *lazy, size_t i, struct points_check go
 
 /* ---- Without ---- */
 
+static bool rest_pay(const struct lazy *lazy, struct err *e)
+{
+	uint64_t missing = lazy->packed.size;
+
+	for (size_t i = 0; i < lazy->count; i++)
+		missing -= lazy->pieces[i].there - lazy->pieces[i].begin;
+	return packed_work(lazy->packed.size, e) &&
+	       (budget_take(missing) ||
+		err_set(e, ERR_LIMIT, "needs %llu bytes; %llu more may be held (--max-memory)",
+			(unsigned long long)missing, (unsigned long long)budget_left()));
+}
+
 /* All that is missing, from front to back. */
 static bool rest_read(struct lazy *lazy, struct err *e)
 {
-	struct stream *stream = packed_stream(&lazy->packed, e);
+	struct stream *stream = rest_pay(lazy, e) ? packed_stream(&lazy->packed, e) : NULL;
 	uint8_t *waste = malloc(POINTS_STEP);
 	bool good = stream && waste;
 	uint64_t end = 0;

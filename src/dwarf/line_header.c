@@ -7,6 +7,9 @@
 
 /* Of a header, to where its length has been read. */
 #define LENGTH_SIZE 12
+/* Directories or files of one table, each some 50 bytes in memory: of a program optimized as a
+ * whole, some ten thousand. */
+#define FILES_MAX ((size_t)1 << 18)
 
 /* Columns of a version 5 table: five kinds exist. */
 #define COLUMNS_MAX 16
@@ -54,7 +57,8 @@ static struct line_file entry_read(struct line_table *table, struct reader *r,
 static bool entry_count_read(struct reader *r, const struct columns *columns, uint64_t *count)
 {
 	*count = read_uleb(r);
-	return !reader_failed(r) && *count <= reader_left(r) && (columns->count || *count == 0);
+	return !reader_failed(r) && *count <= reader_left(r) && *count <= FILES_MAX &&
+	       (columns->count || *count == 0);
 }
 
 static bool tables_read_5(struct line_table *table, struct reader *r)
@@ -79,11 +83,11 @@ static bool tables_read_2(struct line_table *table, struct reader *r)
 {
 	const struct encoding encoding = table->encoding;
 
-	while (reader_more(r) && *r->at)
+	while (reader_more(r) && *r->at && table->directories.count < FILES_MAX)
 		form_read(r, encoding, DW_FORM_string, 0,
 			  vec_push(table->scratch, &table->directories));
 	read_u8(r);
-	while (reader_more(r) && *r->at) {
+	while (reader_more(r) && *r->at && table->files.count < FILES_MAX) {
 		struct line_file *file = vec_push(table->scratch, &table->files);
 
 		form_read(r, encoding, DW_FORM_string, 0, &file->name);

@@ -1,15 +1,14 @@
 #include "dwarf/sections.h"
 
 #include <stdio.h>
-#include <sys/mman.h>
 
+#include "base/budget.h"
+#include "base/mapping.h"
 #include "dwarf/context.h"
 #include "dwarf/lazy.h"
 
 /* Pages of .debug_info are given back each time so much of it was read. */
 #define RESIDENT_STEP (UINT64_C(8) << 20)
-/* madvise wants whole pages; the largest page size of both architectures will do for all. */
-#define PAGE_MAX ((uintptr_t)64 << 10)
 
 static const char *const section_names[SECTION_COUNT] = {
 #define X(id, name) [SECTION_##id] = name,
@@ -61,14 +60,18 @@ static bool section_by_points(struct sections *sections, enum section_id id, con
 	    !elf_section_packed(elf, elf_section(elf, name), &packed) ||
 	    packed.format != STREAM_ZLIB || packed.size < POINTS_SECTION_MIN)
 		return false;
-	room = packed_room(elf->arena, &packed, NULL);
+	room = packed_room(elf->arena, &packed);
 	if (!room)
 		return false;
 	points_begin(sections->points, id, &packed);
 	sections->at[id] = (struct bytes){room, packed.size};
 	sections->lazy[id] =
 		lazy_open(sections->dwarf->arena, sections->points, id, &packed, room);
-	if (sections->lazy[id] || section_learn(sections, id, &packed, room))
+	if (sections->lazy[id])
+		return true;
+	if (!budget_take(packed.size))
+		return false;
+	if (section_learn(sections, id, &packed, room))
 		return true;
 	packed_room_drop(elf->arena, &packed, room);
 	return false;
@@ -106,25 +109,16 @@ struct bytes section_bytes(struct sections *sections, enum section_id id)
 
 void sections_touched(struct sections *sections, uint64_t bytes)
 {
-	struct bytes info = sections->at[SECTION_INFO], data = sections->elf->data;
-	uintptr_t begin = (uintptr_t)info.at, end = begin + info.len;
-
 	sections->info_touched += bytes;
 	if (sections->info_touched < RESIDENT_STEP || !sections->elf->mapped)
 		return;
 	sections->info_touched = 0;
-	/* A decompressed section is memory of our own: its pages do not come back. */
-	if (begin < (uintptr_t)data.at || end > (uintptr_t)data.at + data.len)
-		return;
-	begin = (begin + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
-	end &= ~(PAGE_MAX - 1);
-	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_DONTNEED);
+	mapping_release(sections->at[SECTION_INFO]);
 }
 
 uint64_t sections_size(const struct sections *sections)
 {
-	uint64_t size = sections->elf->data.len;
+	uint64_t size = sections->elf->weight;
 
 	for (size_t i = 0; i < SECTION_COUNT; i++)
 		size += sections->at[i].len;

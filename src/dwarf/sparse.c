@@ -8,10 +8,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/search.h"
 #include "dwarf/context.h"
 #include "dwarf/form.h"
 #include "dwarf/lazy.h"
+#include "dwarf/unit.h"
 
 /* What is thrown away is decompressed piece by piece into so much room, which stays in the
  * processor's second-level cache. */
@@ -24,12 +26,14 @@
 #define POINT_REACH_STEPS 4
 /* So much of the section is worth reading for later runs. */
 #define POINT_REACH_PART 16
+#define PAGE_SIZE_LEAST UINT64_C(4096)
 
 struct sparse {
 	struct packed packed;
 	uint8_t *room;         /* of the whole section */
 	struct stream *stream; /* of the run under way; NULL: none */
 	uint64_t at;           /* how far it read */
+	uint64_t drawn;        /* pages before this are paid for */
 	size_t next;           /* the unit that begins there */
 	unsigned padding;      /* units too small for a header so far */
 	unsigned runs;
@@ -65,7 +69,7 @@ void sparse_open(struct sections *sections)
 	if (sections->loaded[SECTION_INFO] ||
 	    !elf_section_packed(elf, elf_section(elf, ".debug_info"), &packed))
 		return;
-	room = packed_room(elf->arena, &packed, NULL);
+	room = packed_room(elf->arena, &packed);
 	if (!room)
 		return;
 	sparse = arena_new(sections->dwarf->arena, struct sparse);
@@ -111,17 +115,11 @@ void sparse_pause(struct sparse *s, struct arena *arena)
 
 /* ---- One run ---- */
 
-/* A kilobyte of zeros becomes a megabyte, and each four of them a unit without contents: some may be
- * padding, many are not. The largest programs have some hundred thousand units. */
-#define UNIT_SIZE_MIN 11 /* length, version, offset of abbreviations, size of addresses */
-#define PADDING_MAX 4096
-#define UNITS_MAX ((size_t)4 << 20)
-
 static bool run_begin(struct sparse *s, struct err *e)
 {
 	stream_close(s->stream);
 	s->stream = packed_stream(&s->packed, e);
-	s->at = 0;
+	s->at = s->drawn = 0;
 	s->next = 0;
 	s->runs++;
 	s->learning = s->points && s->runs == 1;
@@ -130,9 +128,26 @@ static bool run_begin(struct sparse *s, struct err *e)
 	return s->stream != NULL;
 }
 
+/* What is put into place is memory in use from then on, page by page. */
+static bool place_pay(struct sparse *s, uint64_t end, struct err *e)
+{
+	uint64_t from = s->at & ~(PAGE_SIZE_LEAST - 1);
+	uint64_t to = (end + PAGE_SIZE_LEAST - 1) & ~(PAGE_SIZE_LEAST - 1);
+
+	from = from > s->drawn ? from : s->drawn;
+	if (to <= from)
+		return true;
+	s->drawn = to;
+	return budget_take(to - from) ||
+	       err_set(e, ERR_LIMIT, "needs %llu bytes; %llu more may be held (--max-memory)",
+		       (unsigned long long)(to - from), (unsigned long long)budget_left());
+}
+
 /* Reads on to `end`, into place or not. */
 static bool run_to(struct sparse *s, uint64_t end, bool keep, struct err *e)
 {
+	if (s->at < end && (!packed_work(end - s->at, e) || (keep && !place_pay(s, end, e))))
+		return false;
 	if (keep)
 		packed_room_expect(s->room + s->at, end - s->at);
 	while (s->at < end) {
@@ -181,7 +196,7 @@ static bool unit_meet(struct sparse *s, struct err *e)
 	}
 	end = (uint64_t)(r.end - r.begin);
 	s->padding += end - off < UNIT_SIZE_MIN;
-	if (s->padding > PADDING_MAX || s->units.count == UNITS_MAX) {
+	if (s->padding > UNIT_PADDING_MAX || s->units.count == UNITS_MAX) {
 		s->indexed = true;
 		return true;
 	}

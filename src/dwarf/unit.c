@@ -302,6 +302,7 @@ void units_index(struct sections *sections)
 	struct bytes info = section_bytes(sections, SECTION_INFO);
 	struct reader r = reader_over(info);
 	struct arena *arena = sections->dwarf->arena;
+	size_t padding = 0;
 
 	if (sections->indexed)
 		return;
@@ -321,6 +322,11 @@ void units_index(struct sections *sections)
 			break;
 		}
 		end = (uint64_t)(unit.end - unit.begin);
+		padding += end - off < UNIT_SIZE_MIN;
+		if (padding > UNIT_PADDING_MAX || sections->extents.count == UNITS_MAX) {
+			note_damaged_unit(sections, off);
+			break;
+		}
 		*vec_push(arena, &sections->extents) = (struct unit_extent){off, end};
 		r.at = unit.end;
 		sections_touched(sections, (uint64_t)64 << 10);
@@ -380,20 +386,34 @@ uint64_t unit_table_base(const struct unit *unit, const struct form_value *base,
 }
 
 /* Where a string ends is seen when it has been read. */
-static const char *string_at(struct sections *sections, uint64_t off)
+static void string_need(struct sections *sections, enum section_id id, uint64_t off)
 {
-	struct bytes section = section_bytes(sections, SECTION_STR);
+	struct bytes section = section_bytes(sections, id);
 	uint64_t len = STRING_USUAL;
 
-	while (sections->lazy[SECTION_STR] && off < section.len) {
+	while (sections->lazy[id] && off < section.len) {
 		uint64_t have = len < section.len - off ? len : section.len - off;
 
-		section_need(sections, SECTION_STR, off, have);
+		section_need(sections, id, off, have);
 		if (have < len || memchr(section.at + off, 0, have))
-			break;
+			return;
 		len *= 4;
 	}
-	return bytes_string(section, off);
+}
+
+/* To look for the end is work: many may point
+ * into one that is long. */
+static const char *string_in(struct sections *sections, enum section_id id, uint64_t off)
+{
+	struct bytes section = section_bytes(sections, id), rest;
+	const uint8_t *end;
+
+	string_need(sections, id, off);
+	rest = bytes_from(section, off);
+	end = rest.len ? memchr(rest.at, 0, rest.len) : NULL;
+	return dwarf_work(sections->dwarf, end ? (uint64_t)(end - rest.at) : rest.len) && end
+		       ? (const char *)rest.at
+		       : NULL;
 }
 
 static const char *indexed_string(struct unit *unit, uint64_t index)
@@ -410,7 +430,7 @@ static const char *indexed_string(struct unit *unit, uint64_t index)
 	off = read_offset(&r, unit->encoding);
 	if (reader_failed(&r))
 		return NULL;
-	return string_at(unit->sections, off);
+	return string_in(unit->sections, SECTION_STR, off);
 }
 
 const char *unit_string(struct unit *unit, const struct form_value *value)
@@ -421,14 +441,13 @@ const char *unit_string(struct unit *unit, const struct form_value *value)
 	case DW_FORM_string:
 		return (const char *)value->block.at;
 	case DW_FORM_strp:
-		return string_at(unit->sections, value->u);
+		return string_in(unit->sections, SECTION_STR, value->u);
 	case DW_FORM_line_strp:
-		return bytes_string(section_bytes(unit->sections, SECTION_LINE_STR), value->u);
+		return string_in(unit->sections, SECTION_LINE_STR, value->u);
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
 		alternate = sections_alternate(unit->sections);
-		return alternate ? bytes_string(section_bytes(alternate, SECTION_STR), value->u)
-				 : NULL;
+		return alternate ? string_in(alternate, SECTION_STR, value->u) : NULL;
 	case DW_FORM_strx:
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:

@@ -59,6 +59,12 @@ struct unit *unit_at(struct sections *sections, uint64_t off);
 /* The unit that an entry lies in, or NULL. */
 struct unit *unit_containing(struct sections *sections, uint64_t die_off);
 
+/* The largest programs have some hundred thousand. A kilobyte of zeros becomes a megabyte, and each four
+ * of them are a unit without contents: some may be padding, many are not. */
+#define UNIT_SIZE_MIN 11 /* length, version, offset of abbreviations, size of addresses */
+#define UNIT_PADDING_MAX 4096
+#define UNITS_MAX ((size_t)1 << 20)
+
 /* Finds where all units of the file lie (sections->extents). The headers are read once. */
 void units_index(struct sections *sections);
 

@@ -98,7 +98,8 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-static void worker_start(struct worker *worker, struct shop *shop, struct lookup *lookup)
+static void worker_start(struct worker *worker, struct shop *shop, struct lookup *lookup,
+			 uint64_t work)
 {
 	struct dwarf *dwarf = &worker->dwarf;
 
@@ -106,6 +107,8 @@ static void worker_start(struct worker *worker, struct shop *shop, struct lookup
 	worker->lookup = (struct lookup){.dwarf = dwarf};
 	worker->lookup.found = arena_array(&lookup->arena, struct found, lookup->asked.count);
 	*dwarf = *lookup->dwarf;
+	dwarf->work_left = work;
+	lookup->dwarf->work_left -= work;
 	dwarf->arena = &worker->answers;
 	dwarf->scratch = (struct arena){0};
 	dwarf->walk = NULL;
@@ -118,15 +121,16 @@ static void worker_start(struct worker *worker, struct shop *shop, struct lookup
 
 static void worker_finish(struct worker *worker, struct lookup *lookup)
 {
-	if (!worker->started)
+	if (!worker->started) {
+		lookup->dwarf->work_left += worker->dwarf.work_left;
 		return;
+	}
 	pthread_join(worker->thread, NULL);
 	for (size_t i = 0; i < lookup->asked.count; i++)
 		found_merge(&lookup->found[i], &worker->lookup.found[i]);
 	if (!lookup->dwarf->problem)
 		lookup->dwarf->problem = worker->dwarf.problem;
-	if (worker->dwarf.work_left < lookup->dwarf->work_left)
-		lookup->dwarf->work_left = worker->dwarf.work_left;
+	lookup->dwarf->work_left += worker->dwarf.work_left;
 	arena_take(lookup->dwarf->arena, &worker->answers);
 }
 
@@ -155,6 +159,7 @@ static size_t worker_count(struct dwarf *dwarf, size_t units)
 static void workers_run(struct shop *shop, struct lookup *lookup, size_t count)
 {
 	struct worker *workers = arena_array(&lookup->arena, struct worker, count);
+	uint64_t work = lookup->dwarf->work_left / (count + 1);
 
 	shop->workers = count;
 	/* Loading writes to what is shared, so it is done before. */
@@ -162,7 +167,7 @@ static void workers_run(struct shop *shop, struct lookup *lookup, size_t count)
 		section_bytes(&lookup->dwarf->main, (enum section_id)id);
 	workers[count - 1].waits = true;
 	for (size_t i = 0; i < count; i++)
-		worker_start(&workers[i], shop, lookup);
+		worker_start(&workers[i], shop, lookup, work);
 	for (size_t i = 0; i < count; i++)
 		worker_finish(&workers[i], lookup);
 }

@@ -6,19 +6,17 @@
  * information is worse than none.
  *
  * One bad section must not end the run: memory for contents is asked for, not demanded, it is
- * given back when the data was bad, and all contents that are there at one time have an
- * allowance.
+ * given back when the data was bad, and all contents that are there at one time draw on the
+ * budget of the run.
  */
 #include "elf/compress.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <lzma.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/file.h"
+#include "base/budget.h"
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14; musl does not know it yet */
 #define MADV_POPULATE_WRITE 23
@@ -42,74 +40,27 @@
 
 /* ---- Memory ---- */
 
-/* Where /proc/meminfo does not say what is available. */
-#define TOTAL_DEFAULT (UINT64_C(4) << 30)
-#define MEMINFO_SIZE_MAX ((size_t)64 << 10)
-
-/* How much more may be there at one time, and how much is. */
-static struct {
-	bool known;
-	uint64_t left, in_use;
-} allowance;
-
-void decompress_allow(uint64_t bytes)
-{
-	allowance.known = true;
-	allowance.left = bytes;
-}
-
-uint64_t decompress_in_use(void)
-{
-	return allowance.in_use;
-}
-
-void decompress_freed(uint64_t bytes)
-{
-	allowance.left += bytes;
-	allowance.in_use -= bytes;
-}
-
-static uint64_t memory_available(void)
-{
-	static const char word[] = "MemAvailable:";
-	struct arena scratch = {0};
-	struct bytes text;
-	const char *at = NULL;
-	uint64_t available = 2 * TOTAL_DEFAULT;
-
-	if (file_read_all(&scratch, AT_FDCWD, "/proc/meminfo", MEMINFO_SIZE_MAX, &text, NULL))
-		at = strstr((const char *)text.at, word);
-	if (at)
-		available = (uint64_t)strtoull(at + sizeof word - 1, NULL, 10) << 10;
-	arena_free(&scratch);
-	return available;
-}
-
 static uint8_t *room_take(struct arena *arena, uint64_t size, struct err *e)
 {
 	uint8_t *room;
 
-	if (!allowance.known)
-		decompress_allow(memory_available() / 2);
-	if (size > allowance.left) {
-		err_set(e, ERR_LIMIT, "needs %llu bytes; %llu more may be held",
-			(unsigned long long)size, (unsigned long long)allowance.left);
+	if (!budget_take(size)) {
+		err_set(e, ERR_LIMIT, "needs %llu bytes; %llu more may be held (--max-memory)",
+			(unsigned long long)size, (unsigned long long)budget_left());
 		return NULL;
 	}
 	room = arena_try(arena, size, 1);
 	if (!room) {
+		budget_give_back(size);
 		err_set(e, ERR_LIMIT, "no memory for %llu bytes", (unsigned long long)size);
-		return NULL;
 	}
-	allowance.left -= size;
-	allowance.in_use += size;
 	return room;
 }
 
 static void room_give_back(struct arena *arena, const uint8_t *room, uint64_t size)
 {
 	if (arena_drop(arena, room, size))
-		decompress_freed(size);
+		budget_give_back(size);
 }
 
 /* ---- The formats ---- */
@@ -182,9 +133,15 @@ struct stream *packed_stream(const struct packed *packed, struct err *e)
 	return stream_open(packed->format, packed->in, packed->mapped, packed->size, e);
 }
 
-uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e)
+uint8_t *packed_room(struct arena *arena, const struct packed *packed)
 {
-	return room_take(arena, packed->size, e);
+	return arena_try(arena, packed->size, 1);
+}
+
+bool packed_work(uint64_t bytes, struct err *e)
+{
+	return budget_work(bytes) ||
+	       err_set(e, ERR_LIMIT, "needs unreasonable work (--max-memory)");
 }
 
 void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room)
@@ -205,8 +162,9 @@ void packed_room_expect(uint8_t *at, uint64_t len)
 bool packed_load(struct arena *arena, const struct packed *packed, struct bytes *out,
 		 struct err *e)
 {
-	uint8_t *to = packed_room(arena, packed, e);
-	struct stream *stream = to ? packed_stream(packed, e) : NULL;
+	uint8_t *to = room_take(arena, packed->size, e);
+	struct stream *stream =
+		to && packed_work(packed->size, e) ? packed_stream(packed, e) : NULL;
 	bool good = stream && stream_read(stream, to, packed->size, e);
 
 	stream_close(stream);
@@ -249,7 +207,7 @@ static bool xz_grow(struct arena *arena, lzma_stream *stream, struct bytes *spac
 			       (unsigned long long)limit);
 	if (size > limit)
 		size = limit;
-	grown = room_take(arena, size, e);
+	grown = packed_work(size, e) ? room_take(arena, size, e) : NULL;
 	if (!grown)
 		return false;
 	if (space->len) {

@@ -4,7 +4,7 @@
  * SHF_COMPRESSED with an Elf64_Chdr (ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD), .zdebug_* ("ZLIB", 8
  * bytes big-endian size, zlib stream), and the xz stream of .gnu_debugdata. The stated size is
  * hostile input: it must be at most DECOMPRESS_RATIO_MAX times the input and at most
- * DECOMPRESS_SIZE_MAX, and fit what the run may still hold; a section that does not is refused
+ * DECOMPRESS_SIZE_MAX, and fit what the run may still hold (base/budget); a section that does not is refused
  * (ERR_LIMIT) as a damaged one is. Output memory comes from the arena and, when the data turns
  * out bad, goes back to it. Not for two threads at once.
  */
@@ -18,15 +18,6 @@
 /* deflate cannot do better than 1032:1; zstd can, on runs, but debug sections reach about 20. */
 #define DECOMPRESS_RATIO_MAX 1100
 #define DECOMPRESS_SIZE_MAX (UINT64_C(16) << 30)
-
-/* How much more may be decompressed from now on, all contents together. Until it is called:
- * half of the memory that is available when the first contents are read. */
-void decompress_allow(uint64_t bytes);
-
-/* How many bytes of it are in use; and that so many are not any more, because the arena they
- * were taken from was freed. */
-uint64_t decompress_in_use(void);
-void decompress_freed(uint64_t bytes);
 
 /* Contents that are stored compressed, of a size that was checked. */
 struct packed {
@@ -45,12 +36,14 @@ bool packed_load(struct arena *arena, const struct packed *packed, struct bytes 
 		 struct err *e);
 
 /* For contents of which not all is needed: room for all of them, zeros that cost nothing until
- * they are written to, and the stream to fill it from. NULL: ERR_LIMIT. */
-uint8_t *packed_room(struct arena *arena, const struct packed *packed, struct err *e);
+ * they are written to (who does draws on the budget for it; NULL: there is no such room), and
+ * the stream to fill it from (NULL: ERR_LIMIT). What is read of it is work, needed or not. */
+uint8_t *packed_room(struct arena *arena, const struct packed *packed);
 void packed_room_drop(struct arena *arena, const struct packed *packed, const uint8_t *room);
-/* So much of the room is about to be written to: its pages are made in one call, which takes less than making
- * each when it is touched. */
+/* So much of the room is about to be written to: its pages are made in one call, which takes less
+ * than making each when it is touched. */
 void packed_room_expect(uint8_t *at, uint64_t len);
+bool packed_work(uint64_t bytes, struct err *e);
 struct stream *packed_stream(const struct packed *packed, struct err *e);
 
 /* .gnu_debugdata. The size is not stored where it could be trusted: grows as needed. */

@@ -4,19 +4,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "elf/debug_path.h"
 
 #define CRC_BLOCK ((size_t)64 << 10)
 
 /* Read, not mapped: a debug file of some hundred megabytes must not count as memory used. */
-static bool crc_of_file(int fd, uint32_t *crc)
+static bool crc_of_file(int fd, uint64_t size, uint32_t *crc)
 {
 	static uint8_t block[CRC_BLOCK];
 	off_t off = 0;
 	ssize_t got;
 
 	*crc = 0;
+	if (!budget_work(size))
+		return false;
 	while ((got = pread(fd, block, sizeof block, off)) > 0) {
 		*crc = lzma_crc32(block, (size_t)got, *crc);
 		off += got;
@@ -76,7 +79,7 @@ static const char *why_refused(struct elf *elf, int fd, const struct debug_want 
 		return "it has no build-id";
 	if (want->build_id.len && !bytes_equal(build_id, want->build_id))
 		return "other build-id";
-	if (want->has_crc && (!crc_of_file(fd, &crc) || crc != want->crc))
+	if (want->has_crc && (!crc_of_file(fd, elf->data.len, &crc) || crc != want->crc))
 		return "its CRC is not the one in .gnu_debuglink";
 	if (want->has_dwo_id && dwo_id_read(elf, &id) && id != want->dwo_id)
 		return "other dwo_id";

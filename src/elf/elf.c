@@ -2,16 +2,21 @@
 
 #include <string.h>
 
+#include "base/budget.h"
+#include "base/mapping.h"
 #include "elf/compress.h"
 
 /* e_phnum and e_shnum are 16 bits; their escapes (PN_XNUM, e_shnum 0) go to section 0. Real
  * files stay far below: Firefox has 40 sections, -ffunction-sections objects some hundred
  * thousand. */
-#define SECTIONS_MAX ((uint64_t)4 << 20)
+#define SECTIONS_MAX ((uint64_t)1 << 20)
 
-/* The kernel refuses programs with more than 64 KiB of program headers. Segments are searched
- * one by one for every address. */
-#define SEGMENTS_MAX (((uint64_t)64 << 10) / sizeof(Elf64_Phdr))
+/* The kernel allows 64 KiB of program headers; real files have up to some twenty. Segments are searched
+ * one by one for every address, and are kept of every file that is mapped. */
+#define SEGMENTS_MAX ((uint64_t)256)
+
+/* Notes are looked through for a build-id up to here. */
+#define NOTES_MAX (UINT64_C(4) << 20)
 
 static struct elf_segment segment_read(struct reader *r)
 {
@@ -124,7 +129,7 @@ static bool segments_read(struct elf *elf, const struct header *h, struct err *e
 }
 
 /* Section headers may be stripped, cut off or overwritten (UPX): then there are none. */
-static void sections_read(struct elf *elf, const struct header *h)
+static void headers_read(struct elf *elf, const struct header *h)
 {
 	struct reader r = reader_at(elf->data, h->section_off);
 	uint32_t *name_offs;
@@ -132,7 +137,9 @@ static void sections_read(struct elf *elf, const struct header *h)
 
 	if (h->section_off == 0 || h->section_count == 0 || h->section_count > SECTIONS_MAX ||
 	    h->section_size < sizeof(Elf64_Shdr) ||
-	    h->section_count > reader_left(&r) / h->section_size)
+	    h->section_count > reader_left(&r) / h->section_size ||
+	    h->section_count > elf->weight / h->section_size ||
+	    !budget_take(h->section_count * (sizeof *elf->sections + sizeof *name_offs)))
 		return;
 	elf->sections = arena_array(elf->arena, struct elf_section, h->section_count);
 	name_offs = arena_array(elf->arena, uint32_t, h->section_count);
@@ -177,16 +184,15 @@ bool elf_note_find(struct bytes notes, uint64_t align, const char *owner, uint32
 /* `left` bytes may still be looked at: headers can name the same ones any number of times. */
 static bool build_id_find(struct bytes notes, uint64_t align, uint64_t *left, struct bytes *id)
 {
-	if (notes.len > *left)
+	if (notes.len > *left || !budget_work(notes.len))
 		return false;
 	*left -= notes.len;
 	return elf_note_find(notes, align, "GNU", NT_GNU_BUILD_ID, id);
 }
 
-/* Debug files keep their note as a section; their PT_NOTE may point at other contents. */
-static struct bytes build_id_read(const struct elf *elf)
+static struct bytes build_id_of_sections(const struct elf *elf)
 {
-	uint64_t left = elf->data.len;
+	uint64_t left = NOTES_MAX;
 	struct bytes id = {NULL, 0};
 
 	for (size_t i = 0; i < elf->section_count; i++) {
@@ -196,7 +202,14 @@ static struct bytes build_id_read(const struct elf *elf)
 		    build_id_find(bytes_part(elf->data, s->off, s->size), s->align, &left, &id))
 			return id;
 	}
-	left = elf->data.len;
+	return (struct bytes){NULL, 0};
+}
+
+static struct bytes build_id_of_segments(const struct elf *elf)
+{
+	uint64_t left = NOTES_MAX;
+	struct bytes id = {NULL, 0};
+
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const struct elf_segment *s = &elf->segments[i];
 
@@ -208,12 +221,15 @@ static struct bytes build_id_read(const struct elf *elf)
 	return (struct bytes){NULL, 0};
 }
 
-bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
-	      struct err *e)
+bool elf_open_image(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
+		    struct err *e)
 {
 	struct header h = {0};
 
-	*elf = (struct elf){.name = name, .data = data, .arena = arena};
+	*elf = (struct elf){.name = name,
+			    .data = data,
+			    .weight = mapping_weight(data),
+			    .arena = arena};
 	if (!identity_check(data, name, e))
 		return false;
 	if (!header_read(elf, &h, e))
@@ -221,8 +237,38 @@ bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const cha
 	header_extend(elf, &h);
 	if (!segments_read(elf, &h, e))
 		return err_within(e, "%s", name);
-	sections_read(elf, &h);
-	elf->build_id = build_id_read(elf);
+	elf->build_id = build_id_of_segments(elf);
+	return true;
+}
+
+void elf_sections_read(struct elf *elf)
+{
+	struct header h = {0};
+
+	if (elf->sections_known)
+		return;
+	elf->sections_known = true;
+	if (!header_read(elf, &h, NULL))
+		return;
+	header_extend(elf, &h);
+	headers_read(elf, &h);
+	if (!elf->build_id.len)
+		elf->build_id = build_id_of_sections(elf);
+}
+
+/* Debug files keep their note as a section; their PT_NOTE may point at other contents. */
+bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
+	      struct err *e)
+{
+	struct bytes of_segments;
+
+	if (!elf_open_image(elf, arena, data, name, e))
+		return false;
+	of_segments = elf->build_id;
+	elf->build_id = (struct bytes){NULL, 0};
+	elf_sections_read(elf);
+	if (!elf->build_id.len)
+		elf->build_id = of_segments;
 	return true;
 }
 
@@ -272,7 +318,11 @@ static bool raw_contents(const struct elf *elf, const struct elf_section *sectio
 			 struct bytes *raw, struct err *e)
 {
 	*raw = bytes_part(elf->data, section->off, section->size);
-	return raw->len == section->size || err_set(e, ERR_FORMAT, "lies outside the file");
+	if (raw->len != section->size)
+		return err_set(e, ERR_FORMAT, "lies outside the file");
+	return raw->len <= elf->weight ||
+	       err_set(e, ERR_FORMAT, "is sparse: %zu bytes are more than the file has on disk",
+		       raw->len);
 }
 
 static bool packed_read(const struct elf *elf, const struct elf_section *section,
@@ -358,6 +408,8 @@ struct bytes elf_bytes_at(const struct elf *elf, uint64_t ea)
 	whole = bytes_from(elf->data, s->off);
 	if (whole.len > s->file_size)
 		whole.len = s->file_size;
+	if (whole.len > elf->weight)
+		whole.len = elf->weight;
 	return bytes_from(whole, ea - s->ea);
 }
 

@@ -34,6 +34,7 @@ struct elf_section {
 struct elf {
 	const char *name; /* for messages: the path */
 	struct bytes data;
+	uint64_t weight; /* no section is larger: a sparse file has not all that it states */
 	uint16_t type, machine; /* ET_*, EM_* */
 	uint64_t entry;
 	struct elf_segment *segments; /* in file order, all types */
@@ -41,6 +42,7 @@ struct elf {
 	struct elf_section
 		*sections; /* [0] is the null section; none when stripped of headers */
 	size_t section_count;
+	bool sections_known;   /* they were read, if there are any */
 	struct bytes build_id; /* contents of NT_GNU_BUILD_ID; empty when there is none */
 	struct arena *arena;
 	bool mapped; /* `data` is a file mapped by base/file: pages that are given back (MADV_DONTNEED)
@@ -53,6 +55,13 @@ struct elf {
  * 32-bit and big-endian files. */
 bool elf_open(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
 	      struct err *e);
+
+/* The same without section headers, for files of which many may never be asked: `sections` and
+ * `section_count` are valid after elf_sections_read, which does nothing the second time. The build-id
+ * is that of the segments; where they have none, it comes with the sections. */
+bool elf_open_image(struct elf *elf, struct arena *arena, struct bytes data, const char *name,
+		    struct err *e);
+void elf_sections_read(struct elf *elf);
 
 /* The same file for somebody with a memory of his own: what is decompressed for him goes there.
  * `elf` and what it was opened with must outlive it. */

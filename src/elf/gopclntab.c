@@ -1,5 +1,7 @@
 #include "elf/gopclntab.h"
 
+#include "base/budget.h"
+
 /* Steps through the lines of one function; real ones have some ten thousand. */
 #define STEPS_MAX ((unsigned)1 << 20)
 
@@ -177,8 +179,9 @@ static int64_t value_at(const struct gopclntab *t, uint32_t off, uint64_t start,
 		value += (int32_t)(change >> 1 ^ (change & 1 ? UINT32_MAX : 0));
 		pc += (uint64_t)distance * t->quantum;
 		if (ea < pc)
-			return value;
+			return budget_work(i) ? value : -1;
 	}
+	budget_work(STEPS_MAX);
 	return -1;
 }
 

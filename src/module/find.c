@@ -20,6 +20,8 @@ bool module_elf_fits(const struct module *module, const struct arch *arch, bool 
 	if (elf->machine != arch->elf_machine)
 		return err_set(e, ERR_MISMATCH, "%s is for %s, the process is %s", elf->name,
 			       machine_text(elf->arena, elf->machine), arch->name);
+	if (module->build_id && !elf->build_id.len)
+		elf_sections_read(module->elf);
 	have = build_id_text(elf->arena, elf->build_id);
 	if (any_build_id || !module->build_id || (have && strcmp(have, module->build_id) == 0))
 		return true;

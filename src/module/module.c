@@ -207,7 +207,7 @@ bool module_elf_open(struct module *module, struct arena *arena, struct bytes da
 {
 	struct elf *elf = arena_new(arena, struct elf);
 
-	if (!elf_open(elf, arena, data, file_path, e))
+	if (!elf_open_image(elf, arena, data, file_path, e))
 		return false;
 	module->elf = elf;
 	module->file_path = file_path;
@@ -327,14 +327,27 @@ bool module_open_named(struct module *out, struct arena *arena, const struct nam
 	if (!module_elf_open(out, arena, file->data, path, e))
 		return false;
 	out->elf->mapped = file->is_mapped;
+	module_elf(out);
 	return true;
+}
+
+struct elf *module_elf(struct module *module)
+{
+	struct elf *elf = module->elf;
+
+	if (!elf || elf->sections_known)
+		return elf;
+	elf_sections_read(elf);
+	if (!module->build_id)
+		module->build_id = build_id_text(elf->arena, elf->build_id);
+	return elf;
 }
 
 struct elf *module_debug_file(struct module *module, struct debugfiles *files)
 {
 	if (!module->debug_looked_for) {
 		module->debug_looked_for = true;
-		module->debug = debugfile_find(files, module->elf, module->path);
+		module->debug = debugfile_find(files, module_elf(module), module->path);
 		module->debug_refused = files->refused;
 		module->debug_not_fetched = files->not_fetched;
 	}

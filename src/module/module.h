@@ -22,7 +22,7 @@ struct module {
 	const char *name;      /* last part of the path */
 	const char *file_path; /* the file that was really read, or NULL */
 	const char *build_id;  /* recorded or read; NULL when unknown */
-	struct elf *elf;       /* NULL: no file; `why` says the reason */
+	struct elf *elf; /* NULL: no file; `why` says the reason. Its sections: module_elf */
 	const char *why;
 	bool has_load_bias;
 	uint64_t load_bias; /* recorded, or of the first executable range */
@@ -84,6 +84,10 @@ void modules_lie_under(struct modules *modules, const char *root);
 bool module_open_file(struct module *out, struct arena *arena, const char *path, struct err *e);
 bool module_open_named(struct module *out, struct arena *arena, const struct named_file *file,
 		       struct err *e);
+
+/* The module's file with its sections known, or NULL: read at the first question, since most
+ * modules of a process are in no frame. */
+struct elf *module_elf(struct module *module);
 
 /* The separate debug file of a module that has its file, or NULL; looked for once, at the
  * first question, whoever asks: call frame information and symbols may both be in it. */

@@ -12,71 +12,13 @@
 
 #include "base/file.h"
 #include "elf/elf.h"
+#include "process/map_modules.h"
 #include "process/step.h"
 #include "process/still.h"
 
 /* Of the smallest page there is. */
 #define FIRST_PAGE 4096
 #define VDSO_MAX ((uint64_t)1 << 20)
-
-static bool same_file(const struct map *a, const struct map *b)
-{
-	return a->inode == b->inode && a->device_minor == b->device_minor &&
-	       a->device_major == b->device_major && a->deleted == b->deleted &&
-	       strcmp(a->path, b->path) == 0;
-}
-
-static bool is_vdso(const struct map *map)
-{
-	return strcmp(map->path, "[vdso]") == 0;
-}
-
-typedef VEC(const struct map *) map_list;
-
-/* The module a map belongs to, by the first map of each; -1 when it is new. Neighbours usually
- * belong together, so the newest module is tried first. */
-static int32_t module_of(const map_list *firsts, const struct map *map)
-{
-	for (size_t i = firsts->count; i-- > 0;)
-		if (same_file(firsts->at[i], map))
-			return (int32_t)i;
-	return -1;
-}
-
-/* Code of a file, or a file whose code was replaced by anonymous memory right behind this part of
- * it (programs that move their text to huge pages). */
-static bool begins_module(const struct snapshot *snapshot, size_t index)
-{
-	const struct map *map = &snapshot->maps[index], *next = map + 1;
-
-	if (is_vdso(map) || (map->inode != 0 && MAP_EXECUTABLE(map)))
-		return true;
-	if (map->inode == 0)
-		return false;
-	return index + 1 < snapshot->map_count && next->start == map->end &&
-	       MAP_EXECUTABLE(next) && next->inode == 0 && next->path[0] == '\0';
-}
-
-static void maps_group(struct snapshot *snapshot, struct arena *arena, map_list *firsts)
-{
-	for (size_t i = 0; i < snapshot->map_count; i++) {
-		struct map *map = &snapshot->maps[i];
-
-		if (!begins_module(snapshot, i))
-			continue;
-		map->module = module_of(firsts, map);
-		if (map->module < 0) {
-			map->module = (int32_t)firsts->count;
-			*vec_push(arena, firsts) = map;
-		}
-	}
-	for (size_t i = 0; i < snapshot->map_count; i++) {
-		struct map *map = &snapshot->maps[i];
-
-		if (map->module < 0 && map->inode != 0)
-			map->module = module_of(firsts, map);
-	}
-}
 
 static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
 {
@@ -90,46 +32,53 @@ static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
  * note. What lies outside it is left unknown. */
 static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_t va)
 {
-	uint8_t *page = arena_alloc(arena, FIRST_PAGE, 1);
+	struct arena scratch = {0};
+	uint8_t *page = arena_alloc(&scratch, FIRST_PAGE, 1);
+	const char *text = NULL;
 	struct elf elf;
 
-	if (memory_read(pid, va, page, FIRST_PAGE) != FIRST_PAGE ||
-	    !elf_open(&elf, arena, (struct bytes){page, FIRST_PAGE}, "", NULL))
-		return NULL;
-	return build_id_text(arena, elf.build_id);
+	if (memory_read(pid, va, page, FIRST_PAGE) == FIRST_PAGE &&
+	    elf_open(&elf, &scratch, (struct bytes){page, FIRST_PAGE}, "", NULL))
+		text = build_id_text(arena, elf.build_id);
+	arena_free(&scratch);
+	return text;
 }
 
 /* Does the opened file have the build-id that is in memory? */
-static bool build_id_equal(struct arena *arena, int fd, const char *build_id)
+static bool build_id_equal(int fd, const char *build_id)
 {
+	struct arena scratch = {0};
 	struct bytes data;
 	struct elf elf;
 	const char *have = NULL;
+	bool equal;
 
 	if (!build_id || !file_map_fd(fd, "", &data, NULL))
 		return false;
-	if (elf_open(&elf, arena, data, "", NULL))
-		have = build_id_text(arena, elf.build_id);
+	if (elf_open_image(&elf, &scratch, data, "", NULL))
+		have = build_id_text(&scratch, elf.build_id);
+	equal = have && strcmp(have, build_id) == 0;
+	arena_free(&scratch);
 	file_unmap(data);
-	return have && strcmp(have, build_id) == 0;
+	return equal;
 }
 
 /* Overlay and btrfs file systems show other device and inode numbers in maps than in stat. */
-static bool is_the_mapped_file(struct arena *arena, const struct map *map, int fd,
-			       const struct stat *st, const char *build_id)
+static bool is_the_mapped_file(const struct map *map, int fd, const struct stat *st,
+			       const char *build_id)
 {
 	return (st->st_ino == map->inode && major(st->st_dev) == map->device_major &&
 		minor(st->st_dev) == map->device_minor) ||
-	       build_id_equal(arena, fd, build_id);
+	       build_id_equal(fd, build_id);
 }
 
-static int open_checked(struct arena *arena, const struct process *process,
-			const struct map *map, const char *build_id)
+static int open_checked(const struct process *process, const struct map *map,
+			const char *build_id)
 {
 	struct stat st;
 	int fd = file_open_inside(process->root, map->path, false, &st);
 
-	if (fd >= 0 && !is_the_mapped_file(arena, map, fd, &st, build_id)) {
+	if (fd >= 0 && !is_the_mapped_file(map, fd, &st, build_id)) {
 		close(fd);
 		errno = ESTALE;
 		return -1;
@@ -137,9 +86,9 @@ static int open_checked(struct arena *arena, const struct process *process,
 	return fd;
 }
 
-static int module_file_open(struct arena *arena, const struct process *process,
-			    const struct map *map, const struct snapshot_module *module,
-			    const struct avoid *avoid, const char **why)
+static int module_file_open(const struct process *process, const struct map *map,
+			    const struct snapshot_module *module, const struct avoid *avoid,
+			    const char **why)
 {
 	char name[64];
 	struct stat st;
@@ -155,7 +104,7 @@ static int module_file_open(struct arena *arena, const struct process *process,
 		*why = "not a regular file";
 		return -1;
 	}
-	fd = open_checked(arena, process, map, module->build_id);
+	fd = open_checked(process, map, module->build_id);
 	if (fd >= 0)
 		return fd;
 	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
@@ -278,7 +227,7 @@ static void space_read(struct snapshot *snapshot, struct arena *arena, uint32_t 
 {
 	step_begin(STEP_SPACE, 0, NULL);
 	for (size_t i = 0; i < snapshot->map_count; i++)
-		if (is_vdso(&snapshot->maps[i]))
+		if (map_is_vdso(&snapshot->maps[i]))
 			vdso_read(snapshot, arena, pid, &snapshot->maps[i]);
 }
 
@@ -319,14 +268,14 @@ static void module_fill(struct captured *out, struct arena *arena,
 	module->path = map->path;
 	module->deleted = map->deleted;
 	out->files[index] = -1;
-	if (is_vdso(map))
+	if (map_is_vdso(map))
 		return;
 	step_file(map);
 	module->is_executable =
 		is_executable(arena, process, &out->snapshot, map, !avoid->program);
 	if (avoid_permits_file(avoid, map))
-		out->files[index] = still_file(module_file_open(arena, process, map, module,
-								avoid, &out->whys[index]));
+		out->files[index] = still_file(
+			module_file_open(process, map, module, avoid, &out->whys[index]));
 	else
 		out->whys[index] = "its file system did not answer";
 }
@@ -349,19 +298,19 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 {
 	struct snapshot *snapshot = &out->snapshot;
 	struct avoid avoided = program_avoided(snapshot, avoid);
-	map_list firsts = {0};
+	struct map_modules modules;
 
 	if (!avoid->space)
 		space_read(snapshot, arena, process->living);
 	names_check(snapshot, arena, process, &avoided);
-	maps_group(snapshot, arena, &firsts);
-	snapshot->module_count = firsts.count;
-	snapshot->modules = arena_array(arena, struct snapshot_module, firsts.count);
-	out->files = arena_array(arena, int, firsts.count);
-	out->whys = arena_array(arena, const char *, firsts.count);
+	modules = maps_group(arena, snapshot->maps, snapshot->map_count);
+	snapshot->module_count = modules.count;
+	snapshot->modules = arena_array(arena, struct snapshot_module, modules.count);
+	out->files = arena_array(arena, int, modules.count);
+	out->whys = arena_array(arena, const char *, modules.count);
 	extents_set(snapshot, arena, process->living, &avoided);
-	for (size_t i = 0; i < firsts.count; i++)
-		module_fill(out, arena, process, &avoided, i, firsts.at[i]);
+	for (size_t i = 0; i < modules.count; i++)
+		module_fill(out, arena, process, &avoided, i, modules.firsts[i]);
 	program_name_check(snapshot, arena);
 	step_end();
 }

@@ -1,8 +1,14 @@
 #include "symbol/candidates.h"
 
+#include "base/budget.h"
+#include "base/mapping.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "elf/symbols.h"
+
+/* Pages of a table are given back each time so many of its symbols were read. */
+#define RELEASE_STEP ((uint32_t)1 << 20)
+#define RELEASED_LEN ((size_t)2 * RELEASE_STEP * sizeof(Elf64_Sym))
 
 /* ---- What is a candidate ---- */
 
@@ -92,6 +98,9 @@ static bool is_candidate(const struct collector *c, const struct elf_symbol *sym
 
 static void collect(struct collector *c, const struct elf_symbol *symbol, uint64_t end)
 {
+	/* It is copied, and becomes up to two spans of each class. */
+	if (!budget_has_room(c->found.count, c->found.capacity, 4 * sizeof *c->found.at))
+		return;
 	*vec_push(c->arena, &c->found) = (struct candidate){
 		.ea = symbol->ea,
 		.end = end,
@@ -159,7 +168,8 @@ static void need(struct needs *n, const struct elf_symbol *symbol, uint64_t end)
 {
 	size_t i = FIRST_INDEX(n->count, k, n->asked[k] >= symbol->ea);
 
-	if (symbol->size && n->asked[i] < end)
+	if (symbol->size && n->asked[i] < end &&
+	    budget_has_room(n->starts.count, n->starts.capacity, sizeof *n->starts.at))
 		*vec_push(n->arena, &n->starts) = symbol->ea;
 	if (!n->has_nearest[i] || n->nearest[i] < symbol->ea)
 		n->nearest[i] = symbol->ea;
@@ -201,6 +211,15 @@ static void look_at(struct collector *c, struct needs *n, const struct elf_symbo
 		need(n, symbol, end);
 }
 
+/* What was passed goes from memory: a table may be larger than all else. */
+static void symbols_release(const struct reader *r)
+{
+	size_t len = reader_offset(r);
+
+	mapping_release(bytes_from((struct bytes){r->begin, len},
+				   len > RELEASED_LEN ? len - RELEASED_LEN : 0));
+}
+
 /* One pass over all tables: to learn which candidates are needed, or to collect them. */
 static void pass(struct collector *c, struct walks w, struct needs *n, bool collecting)
 {
@@ -213,9 +232,14 @@ static void pass(struct collector *c, struct walks w, struct needs *n, bool coll
 		c->strings = w.symbols[i].strings;
 		c->file_off = CANDIDATE_NO_FILE;
 		c->symbol_seen = c->file_behind_symbol = false;
+		if (!budget_work(reader_left(&w.symbols[i].entries)))
+			continue;
 		while (c->order < UINT32_MAX &&
-		       elf_symbols_next_unnamed(&w.symbols[i], &symbol))
+		       elf_symbols_next_unnamed(&w.symbols[i], &symbol)) {
 			look_at(c, n, &symbol, collecting);
+			if (c->order % RELEASE_STEP == 0)
+				symbols_release(&w.symbols[i].entries);
+		}
 	}
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/mapping.h"
 #include "symbol/points_file.h"
@@ -125,7 +126,7 @@ static void stage_free(struct symbol_stage *stage)
 		if (!mapping_is_cut(stage->companion_files.at[i]))
 			file_unmap(stage->companion_files.at[i]);
 	arena_free(&stage->arena);
-	decompress_freed(stage->decompressed);
+	budget_give_back(stage->decompressed);
 }
 
 static bool are_good(const struct symbol_files *files)
@@ -198,7 +199,7 @@ static void dwarf_ask(struct symbol_stage *stage, struct dwarf_answer *unique, s
 void symbol_files_ask(struct symbol_files *files, struct dwarf_answer *unique, size_t count)
 {
 	struct symbol_stage *stage = &files->stage;
-	uint64_t before = decompress_in_use();
+	uint64_t before = budget_held();
 	const char *problem;
 
 	if (!files->opened)
@@ -209,7 +210,7 @@ void symbol_files_ask(struct symbol_files *files, struct dwarf_answer *unique, s
 	problem = stage->dwarf ? dwarf_problem(stage->dwarf) : NULL;
 	if (problem && !files->problem)
 		files->problem = arena_string(files->places.arena, problem);
-	stage->decompressed += decompress_in_use() - before;
+	stage->decompressed += budget_held() - before;
 }
 
 const char *symbol_files_problem(const struct symbol_files *files)

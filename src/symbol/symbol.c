@@ -43,7 +43,7 @@ static struct module_symbols *symbols_of(struct symbolizer *s, struct module *mo
 {
 	struct module_symbols *m = module->symbols;
 
-	if (m || !module->elf)
+	if (m || !module_elf(module))
 		return m;
 	m = arena_new(s->arena, struct module_symbols);
 	symbol_files_find(&m->files, module, s->arena, &s->options);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/search.h"
 #include "elf/symbols.h"
 #include "symbol/candidates.h"
@@ -135,10 +136,15 @@ static const char *without_version(struct arena *arena, const char *name)
 	return at && at != name ? arena_copy(arena, name, (size_t)(at - name)) : name;
 }
 
-static void tell(struct symtab *t, const struct candidate *candidate, struct symtab_symbol *out)
+/* To look for the end of a name is work: many may point into one that is long. */
+static bool tell(struct symtab *t, const struct candidate *candidate, struct symtab_symbol *out)
 {
+	const char *name = candidate_name(&t->candidates, candidate);
+
+	if (!budget_work(strlen(name)))
+		return false;
 	*out = (struct symtab_symbol){
-		.name = without_version(t->arena, candidate_name(&t->candidates, candidate)),
+		.name = without_version(t->arena, name),
 		.ea = candidate->ea,
 		.size = candidate->sized ? candidate->end - candidate->ea : 0,
 		.file = candidate->file_off == CANDIDATE_NO_FILE
@@ -147,6 +153,7 @@ static void tell(struct symtab *t, const struct candidate *candidate, struct sym
 						   candidate->file_off),
 		.is_function = candidate->is_function,
 	};
+	return true;
 }
 
 bool symtab_find(struct symtab *t, uint64_t ea, struct symtab_symbol *out)
@@ -155,9 +162,7 @@ bool symtab_find(struct symtab *t, uint64_t ea, struct symtab_symbol *out)
 
 	if (!span)
 		span = span_at(&t->others, ea);
-	if (span)
-		tell(t, &t->candidates.at[span->owner], out);
-	return span != NULL;
+	return span && tell(t, &t->candidates.at[span->owner], out);
 }
 
 /* The first candidate at `ea` or above. */
@@ -197,8 +202,7 @@ bool symtab_nearest(struct symtab *t, uint64_t ea, uint64_t lowest, struct symta
 	for (; i > 0 && end - i < ALIASES_MAX && t->candidates.at[i - 1].ea == best->ea; i--)
 		if (fits_better(&t->candidates.at[i - 1], best, ea))
 			best = &t->candidates.at[i - 1];
-	tell(t, best, out);
-	return true;
+	return tell(t, best, out);
 }
 
 static bool same_name(const char *symbol, const char *name)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "elf/search_table.h"
 
 enum { SOURCES_MAX = 3 };
@@ -103,10 +104,10 @@ static struct cfi *cfi_of(struct module *module, struct arena *arena)
 	if (cfi)
 		return cfi;
 	cfi = module->cfi = arena_new(arena, struct cfi);
-	cfi->elf = module->elf;
-	if (module->elf) {
-		add_eh_frame(cfi, module->elf);
-		add_debug_frame(cfi, module->elf, NULL);
+	cfi->elf = module_elf(module);
+	if (cfi->elf) {
+		add_eh_frame(cfi, cfi->elf);
+		add_debug_frame(cfi, cfi->elf, NULL);
 	}
 	return cfi;
 }
@@ -211,17 +212,22 @@ static void make_index(const struct cfi *cfi, struct source *source, struct aren
 	VEC(struct span) spans = {0};
 	struct cfi_walk walk;
 
+	source->indexed = true;
+	if (!budget_work(source->section.bytes.len))
+		return;
 	walk_from_start(&walk, &source->section);
 	while (cfi_walk_next(&walk)) {
-		if (covers_code(cfi, &walk.fde))
-			*vec_push(arena, &spans) =
-				(struct span){walk.fde.ea, walk.fde.size, walk.entry_off};
+		if (!covers_code(cfi, &walk.fde))
+			continue;
+		if (!budget_has_room(spans.count, spans.capacity, sizeof *spans.at))
+			break;
+		*vec_push(arena, &spans) =
+			(struct span){walk.fde.ea, walk.fde.size, walk.entry_off};
 	}
 	if (spans.count)
 		qsort(spans.at, spans.count, sizeof *spans.at, compare_spans);
 	source->spans = spans.at;
 	source->span_count = spans.count;
-	source->indexed = true;
 }
 
 /* The offset of the FDE that covers ea. */
@@ -323,7 +329,8 @@ static bool table_is_complete(struct source *source)
 
 	if (table->usable && !table->checked) {
 		table->checked = true;
-		table->usable = search_table_sorted(table) &&
+		table->usable = budget_work(table->header.len + source->section.bytes.len) &&
+				search_table_sorted(table) &&
 				table->count >= count_fdes(&source->section) &&
 				table_agrees(source);
 	}

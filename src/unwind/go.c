@@ -14,7 +14,7 @@ static const char no_table;
 static const struct gopclntab *table_of(const struct planner *planner, struct module *module)
 {
 	if (!module->go && module->elf)
-		module->go = gopclntab_open(planner->arena, module->elf);
+		module->go = gopclntab_open(planner->arena, module_elf(module));
 	if (!module->go)
 		module->go = (void *)(uintptr_t)&no_table;
 	return module->go == (const void *)&no_table ? NULL : module->go;

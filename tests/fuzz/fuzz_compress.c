@@ -1,4 +1,5 @@
 /* Fuzzing of compressed contents: the first byte chooses the form. */
+#include "base/budget.h"
 #include "elf/compress.h"
 #include "fuzz.h"
 
@@ -13,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	decompress_allow(UINT64_C(64) << 20);
+	budget_allow(UINT64_C(64) << 20);
 	switch (data[0] % 3) {
 	case 0:
 		ok = packed_section(in, &packed, NULL) &&

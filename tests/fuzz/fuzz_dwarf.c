@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 
+#include "base/budget.h"
 #include "dwarf/dwarf.h"
 #include "elf_image.h"
 #include "fuzz.h"
@@ -129,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 4 * COUNT || size > 1 << 16)
 		return 0;
-	decompress_allow(UINT64_C(64) << 20);
+	budget_allow(UINT64_C(64) << 20);
 	fuzzed_make(&whole, &input, &arena, "");
 	if (size & 1)
 		info_pack(&whole, &arena);

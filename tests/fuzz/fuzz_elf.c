@@ -1,4 +1,5 @@
 /* Fuzzing of ELF files: headers, sections with decompression, symbols, notes, the embedded file. */
+#include "base/budget.h"
 #include "elf/compress.h"
 #include "elf/debugfile.h"
 #include "elf/elf.h"
@@ -51,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf elf, *embedded;
 	struct err e = {0};
 
-	decompress_allow(UINT64_C(64) << 20);
+	budget_allow(UINT64_C(64) << 20);
 	if (elf_open(&elf, &arena, (struct bytes){data, size}, "fuzz", &e)) {
 		read_all(&elf);
 		embedded = debugfile_embedded(&elf, &e);

@@ -252,13 +252,14 @@ def traced_calls(log, pid, *options):
 
 
 def raised(rows):
-    """The threads that had the raised priority, whether or not it was the one that was asked for first."""
-    return {tid for tid, what in rows if re.match(r"(sched_setscheduler\(.*SCHED_FIFO|setpriority\(.*-20\)).* = 0", what)}
+    """The threads that had the raised priority of the stop, whether or not it was the one that they asked for first."""
+    stopping = {tid for tid, what in rows if "SCHED_FIFO" in what}
+    return {tid for tid, what in rows if tid in stopping and re.match(r"(sched_setscheduler\(.*SCHED_FIFO|setpriority\(.*-20\)).* = 0", what)}
 
 
 def test_realtime_is_given_back(start, tmp_path):
     """The stop is at a raised priority, where that is permitted, and the thread that has it ends with the stop: the rest
-    of the work, and the report, are at the normal one."""
+    of the work, and the report, have none of it (what they have ends by itself: base/urgency)."""
     process = start("threads-gcc-O2")
     process.told()
     rows, is_told = traced_calls(tmp_path / "log", process.pid)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/budget.h"
 #include "elf/compress.h"
 
 /* clang-format off */
@@ -454,7 +455,7 @@ static void test_allowance(void **state)
 		struct err e = {0};
 		struct bytes out;
 
-		decompress_allow(UINT64_C(200) << 20);
+		budget_allow(UINT64_C(200) << 20);
 		refuses(stated[i], large, UINT64_C(15) << 30, ERR_LIMIT);
 		for (int times = 0; times < 4; times++) {
 			assert_false(stated[i]->unpack(&own, bytes_part(large, 0, 1 << 20),
@@ -472,11 +473,11 @@ static void test_allowance_is_used_up(void **state)
 	(void)state;
 	for (size_t i = 0; i < FORM_COUNT; i++) {
 		if (forms[i].size_is_stated) {
-			decompress_allow(2 * TEXT_SIZE + 1);
+			budget_allow(2 * TEXT_SIZE + 1);
 			unpacks_to(&forms[i], forms[i].one);
 			unpacks_to(&forms[i], forms[i].one);
 		} else {
-			decompress_allow(0);
+			budget_allow(0);
 		}
 		refuses(&forms[i], forms[i].one, TEXT_SIZE, ERR_LIMIT);
 	}
@@ -491,7 +492,7 @@ static void test_xz_keeps_nothing_of_bad_data(void **state)
 	struct err e = {0};
 
 	(void)state;
-	decompress_allow(UINT64_C(1) << 30);
+	budget_allow(UINT64_C(1) << 30);
 	memcpy(damaged, xz_zeros, sizeof damaged);
 	damaged[100] ^= 1;
 	assert_false(decompress_xz(&own, BYTES(damaged), &out, &e));

@@ -263,7 +263,7 @@ static void check_number_of_segments(void **state)
 	static const struct {
 		size_t segments;
 		enum err_kind kind;
-	} cases[] = {{1, ERR_NONE}, {1170, ERR_NONE}, {1171, ERR_LIMIT}, {0xfff0, ERR_LIMIT}};
+	} cases[] = {{1, ERR_NONE}, {256, ERR_NONE}, {257, ERR_LIMIT}, {0xfff0, ERR_LIMIT}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
