@@ -56,10 +56,11 @@ static void descriptor_add(struct places *places, int fd, enum sandbox_use use)
 static void place_add_above(struct places *places, const char *path, enum sandbox_use use)
 {
 	char directory[PATH_MAX];
+	size_t len = path ? strlen(path) : sizeof directory;
 
-	if (!path || strlen(path) >= sizeof directory)
+	if (len >= sizeof directory)
 		return;
-	strcpy(directory, path);
+	memcpy(directory, path, len + 1);
 	place_add(places, dirname(directory), use);
 }
 

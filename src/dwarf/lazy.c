@@ -48,7 +48,8 @@ struct lazy *lazy_open(struct arena *arena, struct points *points, enum section_
 	for (size_t i = 0; i < lazy->count; i++) {
 		struct piece *piece = &lazy->pieces[i];
 
-		piece->begin = piece->there = begin;
+		piece->begin = begin;
+		piece->there = begin;
 		begin = i < section->at.count ? section->at.at[i].at.off : section->size;
 		piece->end = begin;
 	}

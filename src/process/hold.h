@@ -30,7 +30,8 @@ struct hold {
 	timer_t ticker;
 	bool ticking;
 	struct sigaction before_ticks;
-	sigset_t ends; /* signals that ask us to end: those that are not ignored; set by hold_run */
+	sigset_t
+		ends; /* signals that ask us to end: those that are not ignored; set by hold_run */
 	/* results */
 	bool raised;        /* SCHED_FIFO was granted */
 	bool exec_seen;     /* another program now runs in the process: try again */

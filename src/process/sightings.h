@@ -49,7 +49,7 @@ void sightings_prepare(struct sightings *sightings, struct arena *arena,
  * may be taken at any time. */
 void sightings_begin(struct sightings *sightings);
 void sighting_take(struct sightings *sightings, const struct bpf_record *record);
-void sighting_glance(struct sightings *sightings, const struct bpf_glance *glance);
+void sighting_glance(struct sightings *sightings, const struct bpf_glance *seen);
 
 struct unsettled sightings_unsettled(const struct sightings *sightings);
 

@@ -67,8 +67,7 @@ static void read_architecture(const struct node *document, struct snapshot *out)
 		return;
 	out->arch = arch_named(word);
 	if (!out->arch)
-		node_fail(&node, ERR_UNSUPPORTED,
-			  "unknown architecture '%s' (known: %s)",
+		node_fail(&node, ERR_UNSUPPORTED, "unknown architecture '%s' (known: %s)",
 			  text_for_message(shown, sizeof shown, word),
 			  arch_names(document->in->arena));
 }

@@ -30,7 +30,8 @@ bool points_head_read(struct points_head *out, const uint8_t *head)
 	out->windows = read_u32(&r);
 	out->tables = read_u32(&r);
 	out->key = read_u32(&r);
-	return memcmp(begin.at, magic, sizeof magic) == 0 && version == POINTS_VERSION;
+	return begin.len == sizeof magic && memcmp(begin.at, magic, begin.len) == 0 &&
+	       version == POINTS_VERSION;
 }
 
 /* The next one lies behind the one before, in both. */
