@@ -34,6 +34,7 @@
 #include "base/urgency.h"
 #include "process/post.h"
 #include "process/room.h"
+#include "process/tracers.h"
 
 /* The least share of the time that a step has to answer. */
 #define SHARE_MIN_NS UINT64_C(20000000)
@@ -428,6 +429,8 @@ bool process_capture(struct captured *out, struct arena *arena,
 	if (request->pid == (uint32_t)getpid())
 		return err_set(e, ERR_UNSUPPORTED, "process %u is this stacker itself",
 			       request->pid);
+	if (!request->never_stop && !own_tracers_check(request->pid, e))
+		return false;
 	pthread_sigmask(SIG_BLOCK, &ends, &captor.before);
 	captor.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	good = attempts(&captor, &why) == OUTCOME_GOOD;

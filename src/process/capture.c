@@ -282,8 +282,8 @@ static bool outcome_check(struct job *job, struct err *e)
 	    count_in_state(table, HELD_UNSETTLED) || count_in_state(table, HELD_UNSEEN))
 		return true;
 	if (count_in_state(table, HELD_REFUSED)) {
-		/* Somebody else may have attached since the check. */
-		process_status(&job->process, &job->status, NULL);
+		if (job->patience.seen.pid)
+			return tracer_explain(job->process.pid, &job->patience.seen, e);
 		return refused(job, e);
 	}
 	return err_set(e, ERR_NOT_FOUND, "process %u ended while it was being traced",
@@ -318,15 +318,17 @@ static bool image_changed(const struct job *job, const struct image_identity *be
 	return now.size ? !image_is_same(before, &now) : !has_ended(job->request->pid);
 }
 
+enum again { AGAIN_NOT, AGAIN_EXEC, AGAIN_REFUSED };
+
 /* The maps must not be of one program and the registers of the next. */
-static bool try_once(struct job *job, bool *again, struct err *e)
+static bool try_once(struct job *job, enum again *again, struct err *e)
 {
 	struct image_identity before = image_identity(&job->process);
 	struct map *maps;
 	size_t map_count;
 	bool ok;
 
-	*again = false;
+	*again = AGAIN_NOT;
 	if (!prepare(job, e))
 		return false;
 	job->attempt->by_bpf = iterator_is_open(&job->iterator);
@@ -336,9 +338,14 @@ static bool try_once(struct job *job, bool *again, struct err *e)
 	job->attempt->by_bpf = iterator_is_open(&job->iterator);
 	step_begin(STEP_PROCESS, 0, NULL);
 	maps = maps_again(job, &map_count);
-	*again = job->hold.exec_seen || image_changed(job, &before) ||
-		 (map_count == 0 && !job->avoid->maps && !has_ended(job->request->pid));
-	ok = !*again && outcome_check(job, e);
+	if (job->hold.exec_seen || image_changed(job, &before) ||
+	    (map_count == 0 && !job->avoid->maps && !has_ended(job->request->pid)))
+		*again = AGAIN_EXEC;
+	else if (method_is_refused_for_now(job))
+		*again = AGAIN_REFUSED;
+	if (*again)
+		return true;
+	ok = outcome_check(job, e);
 	if (ok) {
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
@@ -360,15 +367,16 @@ bool attempt_threads(struct attempt *attempt, struct err *e)
 			  .arena = attempt->arena,
 			  .own = &own,
 			  .request = attempt->request,
+			  .process = PROCESS_CLOSED,
 			  .iterator = ITERATOR_CLOSED};
-	bool ok = false, again = true;
+	enum again again = AGAIN_EXEC;
+	bool ok = false;
 
 	*job.out = (struct captured){.root = -1};
-	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+	for (int tries = 0; again && tries < TRIES_MAX; tries += again == AGAIN_EXEC) {
 		captured_close(job.out);
 		step_begin(STEP_PROCESS, 0, NULL);
-		if (tries)
-			process_close(&job.process);
+		process_close(&job.process);
 		stacks_release(&job.stacks);
 		ok = process_open(&job.process, job.request->pid, e);
 		if (!ok)

@@ -8,6 +8,7 @@
 #include "process/hold.h"
 #include "process/iterator.h"
 #include "process/process.h"
+#include "process/tracers.h"
 
 struct attempt;
 
@@ -25,6 +26,7 @@ struct job {
 	struct task_stat *stats;  /* per tid, from before a stop of all; else NULL */
 	struct iterator iterator; /* open: the method is BPF */
 	const char *method_note;  /* why it is not, when it was wanted */
+	struct patience patience; /* with other tracers */
 	struct thread_table table;
 	struct hold hold;
 	struct stacks stacks;

@@ -10,9 +10,17 @@ static void fall_back(struct job *job, const struct err *why)
 	job->method_note = arena_string(job->arena, why->text);
 }
 
+/* There can be only one tracer. */
 static bool ptrace_choose(struct job *job, struct err *e)
 {
-	return tracer_check(&job->process, &job->status, e);
+	while (job->status.tracer) {
+		tracer_name(&job->patience.seen, job->status.tracer);
+		if (!patience_pause(&job->patience, job->request->timeout_ns))
+			return tracer_explain(job->process.pid, &job->patience.seen, e);
+		if (!process_status(&job->process, &job->status, e))
+			return false;
+	}
+	return true;
 }
 
 bool method_choose(struct job *job, struct err *e)
@@ -74,4 +82,18 @@ bool method_run(struct job *job, struct err *e)
 	}
 	fall_back(job, &why);
 	return ptrace_choose(job, e) && by_ptrace(job, e);
+}
+
+bool method_is_refused_for_now(struct job *job)
+{
+	const struct thread_table *table = &job->table;
+
+	if (job->hold.ended_by)
+		return false;
+	for (size_t i = 0; i < table->count; i++)
+		if (table->threads[i].state == HELD_REFUSED)
+			return patience_with_thread(&job->patience, &job->process,
+						    table->threads[i].tid,
+						    job->request->timeout_ns);
+	return false;
 }

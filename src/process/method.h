@@ -13,4 +13,7 @@ bool method_choose(struct job *job, struct err *e);
 /* Takes the pictures: fills job->table, job->hold and job->stacks. */
 bool method_run(struct job *job, struct err *e);
 
+/* Threads could not be attached, and it may be another tracer, who lets go soon: was waited for. */
+bool method_is_refused_for_now(struct job *job);
+
 #endif

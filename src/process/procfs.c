@@ -156,6 +156,15 @@ bool task_stat(const struct process *process, uint32_t tid, struct task_stat *ou
 	return true;
 }
 
+uint32_t task_tracer(const struct process *process, uint32_t tid)
+{
+	char text[8192];
+
+	return task_read(process, tid, "status", text, sizeof text)
+		       ? status_number(text, "TracerPid")
+		       : 0;
+}
+
 bool task_has_ended(const struct process *process, uint32_t tid)
 {
 	struct task_stat stat;

@@ -22,6 +22,8 @@ struct process {
 	int status; /* /proc/LIVING/status, read again and again */
 };
 
+#define PROCESS_CLOSED ((struct process){.dir = -1, .root = -1, .task = -1, .status = -1})
+
 /* The lines of status that decide what can be done. */
 struct process_status {
 	char name[64];
@@ -50,6 +52,8 @@ struct task_stat {
 	char state;
 };
 bool task_stat(const struct process *process, uint32_t tid, struct task_stat *out);
+/* The thread that traces it; 0: none that we could see. */
+uint32_t task_tracer(const struct process *process, uint32_t tid);
 /* Gone, or a zombie: it runs no more. */
 bool task_has_ended(const struct process *process, uint32_t tid);
 

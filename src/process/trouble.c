@@ -11,20 +11,6 @@
 #define CAP_SYS_PTRACE_BIT 19 /* linux/capability.h */
 #define YAMA "/proc/sys/kernel/yama/ptrace_scope"
 
-static bool tracer_explain(uint32_t pid, uint32_t tracer, struct err *e)
-{
-	struct process other;
-	struct process_status status = {.name = "?"};
-
-	if (process_open(&other, tracer, NULL)) {
-		process_status(&other, &status, NULL);
-		process_close(&other);
-	}
-	return err_set(e, ERR_BUSY,
-		       "process %u is already traced by process %u (%s): end that first", pid,
-		       tracer, status.name);
-}
-
 bool process_check(const struct process *process, const struct process_status *status,
 		   struct err *e)
 {
@@ -44,12 +30,6 @@ bool process_check(const struct process *process, const struct process_status *s
 			"process %u (%s) is a zombie: it has ended and waits for its parent",
 			pid, status->name);
 	return true;
-}
-
-bool tracer_check(const struct process *process, const struct process_status *status,
-		  struct err *e)
-{
-	return !status->tracer || tracer_explain(process->pid, status->tracer, e);
 }
 
 /* One line of /proc/self/status as a number, or `otherwise`. */
@@ -122,8 +102,6 @@ bool permission_explain(const struct process *process, const struct process_stat
 	bool capable = own_status("CapEff", 16, 0) >> CAP_SYS_PTRACE_BIT & 1;
 	int scope = yama_scope();
 
-	if (status->tracer)
-		return tracer_explain(pid, status->tracer, e);
 	if (scope >= 3)
 		return yama_explain(pid, scope, e);
 	if (!capable && geteuid() == 0)

@@ -11,10 +11,6 @@
 bool process_check(const struct process *process, const struct process_status *status,
 		   struct err *e);
 
-/* Refuses processes that somebody else traces: there can be only one tracer. */
-bool tracer_check(const struct process *process, const struct process_status *status,
-		  struct err *e);
-
 /* Sets ERR_PERMISSION with the most likely cause of an EPERM or EACCES. Always returns false. */
 bool permission_explain(const struct process *process, const struct process_status *status,
 			struct err *e);
