@@ -17,7 +17,6 @@
 #include "arch/aarch64_path.h"
 
 #define NOP 0xd503201f
-#define NOWHERE SIZE_MAX
 
 /* Of one search: code that is run in all, and branches whose other path is still open. Most
  * functions need a few dozen instructions; the worst one of musl a few hundred. */
@@ -28,62 +27,29 @@
 #define LOOK_BACK_MAX 2048
 
 struct search {
-	struct bytes text;
-	unsigned instructions_left;
-	struct path_jumps jumps;
+	struct path_search paths;
 	struct aarch64_path open[OPEN_MAX];
-	size_t open_count;
 };
 
-/* --- One path after the other --- */
-
-/* Of a conditional branch the path straight on is taken, and the other one stays open. */
-static bool jump(struct search *search, struct aarch64_path *path, bool conditional)
+static void search_begin(struct search *search, struct bytes text, size_t goal)
 {
-	if (!path_jumps_add(&search->jumps, path->at))
-		return false;
-	if (!conditional) {
-		path->at = path->target;
-	} else if (search->open_count < OPEN_MAX) {
-		struct aarch64_path *other = &search->open[search->open_count++];
-
-		*other = *path;
-		other->at = path->target;
-	}
-	return true;
+	search->paths = (struct path_search){
+		.rules = &aarch64_path_rules,
+		.text = text,
+		.goal = goal,
+		.instructions_left =
+			goal == PATH_TO_RETURN ? INSTRUCTIONS_MAX : INSTRUCTIONS_FROM_ENTRY_MAX,
+		.open = (uint8_t *)search->open,
+		.open_max = OPEN_MAX,
+	};
 }
 
-static enum path_step run_one(struct search *search, struct aarch64_path *path)
+/* Any path that leads to the goal will do. */
+static bool any_path_runs(struct search *search, struct aarch64_path *path)
 {
-	struct reader r = reader_at(search->text, path->at);
-	uint32_t code = read_u32(&r);
-	enum path_step step;
-
-	if (reader_failed(&r) || path->at % 4 || search->instructions_left == 0)
-		return PATH_ASTRAY;
-	search->instructions_left--;
-	step = aarch64_path_step(path, code);
-	if (step == PATH_JUMP || step == PATH_BRANCH)
-		return jump(search, path, step == PATH_BRANCH) ? PATH_ON : PATH_ASTRAY;
-	return step;
-}
-
-/* Ends at a return, or at `goal` (NOWHERE: at none). Nothing goes on from a return or a trap:
- * the goal that lies behind one is not reached. */
-static bool run(struct search *search, struct aarch64_path *path, size_t goal)
-{
-	enum path_step step = PATH_ON;
-
-	while (step == PATH_ON && !path->strayed && path->at != goal)
-		step = run_one(search, path);
-	return goal == NOWHERE ? step == PATH_RETURN : step == PATH_ON && !path->strayed;
-}
-
-static bool next_path(struct search *search, struct aarch64_path *path)
-{
-	if (search->open_count == 0)
-		return false;
-	*path = search->open[--search->open_count];
+	while (!path_run(&search->paths, &path->base))
+		if (!path_next(&search->paths, &path->base))
+			return false;
 	return true;
 }
 
@@ -94,7 +60,7 @@ static void frame_of_return(const struct aarch64_path *path, struct arch_frame *
 	const struct aarch64_content *lr = &path->now[AARCH64_LR - AARCH64_FIRST_SAVED];
 
 	*out = (struct arch_frame){
-		.sp = tracked_place(path->sp),
+		.sp = tracked_place(path->base.sp),
 		.ra_in_lr = lr->holds == AARCH64_HOLDS_OWN,
 		.ra = tracked_place(lr->from),
 	};
@@ -109,12 +75,12 @@ static void frame_of_return(const struct aarch64_path *path, struct arch_frame *
 
 bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
 {
-	struct search search = {.text = text, .instructions_left = INSTRUCTIONS_MAX};
+	struct search search;
 	struct aarch64_path path = aarch64_path_begin(at, called);
 
-	while (!run(&search, &path, NOWHERE))
-		if (!next_path(&search, &path))
-			return false;
+	search_begin(&search, text, PATH_TO_RETURN);
+	if (!any_path_runs(&search, &path))
+		return false;
 	frame_of_return(&path, out);
 	return true;
 }
@@ -126,10 +92,10 @@ bool aarch64_frame_by_code(struct bytes text, size_t at, bool called, struct arc
 static bool frame_of_entry(const struct aarch64_path *path, struct arch_frame *out)
 {
 	const struct aarch64_stored *lr = &path->stored[AARCH64_LR - AARCH64_FIRST_SAVED];
-	bool by_sp = path->sp.base == TRACKED_SP;
-	int64_t now = by_sp ? path->sp.offset : path->fp.offset;
+	bool by_sp = path->base.sp.base == TRACKED_SP;
+	int64_t now = by_sp ? path->base.sp.offset : path->base.fp.offset;
 
-	if ((!by_sp && path->fp.base != TRACKED_SP) || lr->to.base != TRACKED_SP ||
+	if ((!by_sp && path->base.fp.base != TRACKED_SP) || lr->to.base != TRACKED_SP ||
 	    lr->content.holds != AARCH64_HOLDS_OWN)
 		return false;
 	*out = (struct arch_frame){
@@ -163,24 +129,22 @@ static bool may_be_entry(struct bytes text, size_t at)
 	return at == 0 || before == NOP || aarch64_may_end_function(before);
 }
 
+static bool runs_to(struct bytes text, size_t entry, size_t at, struct arch_frame *out)
+{
+	struct search search;
+	struct aarch64_path path = aarch64_path_begin(entry, false);
+
+	search_begin(&search, text, at);
+	return any_path_runs(&search, &path) && frame_of_entry(&path, out);
+}
+
 bool aarch64_frame_by_entry(struct bytes text, size_t at, bool called, size_t *entry,
 			    struct arch_frame *out)
 {
 	(void)called;
 	while (*entry >= 4 && at <= text.len && at - *entry < LOOK_BACK_MAX) {
-		struct search search = {.text = text,
-					.instructions_left = INSTRUCTIONS_FROM_ENTRY_MAX};
-		struct aarch64_path path;
-		bool arrived;
-
 		*entry -= 4;
-		if (!may_be_entry(text, *entry))
-			continue;
-		path = aarch64_path_begin(*entry, false);
-		do {
-			arrived = run(&search, &path, at);
-		} while (!arrived && next_path(&search, &path));
-		if (arrived && frame_of_entry(&path, out))
+		if (may_be_entry(text, *entry) && runs_to(text, *entry, at, out))
 			return true;
 	}
 	return false;

@@ -18,7 +18,7 @@ static int64_t signed_field(uint32_t code, unsigned low, unsigned width)
 
 static struct tracked *tracked_of(struct aarch64_path *path, uint32_t reg)
 {
-	return reg == SP ? &path->sp : reg == FP ? &path->fp : NULL;
+	return reg == SP ? &path->base.sp : reg == FP ? &path->base.fp : NULL;
 }
 
 static bool is_saved(uint32_t reg)
@@ -40,8 +40,8 @@ static struct aarch64_stored *stored_of(struct aarch64_path *path, uint32_t reg)
 static void raise_top(struct aarch64_path *path)
 {
 	/* There is a path. NOLINTNEXTLINE(clang-analyzer-core.*) */
-	if (path->sp.base != path->top.base || path->sp.offset > path->top.offset)
-		path->top = path->sp;
+	if (path->base.sp.base != path->top.base || path->base.sp.offset > path->top.offset)
+		path->top = path->base.sp;
 }
 
 /* add, sub with an immediate; `mov` to and from SP is one. */
@@ -65,7 +65,7 @@ static enum path_step compute(struct aarch64_path *path, uint32_t code)
 {
 	struct tracked *to = tracked_of(path, field(code, 0, 5));
 
-	if (to && !(to == &path->sp && field(code, 29, 1)))
+	if (to && !(to == &path->base.sp && field(code, 29, 1)))
 		to->base = TRACKED_NONE;
 	return PATH_ON;
 }
@@ -76,7 +76,7 @@ static enum path_step move_register(struct aarch64_path *path, uint32_t code)
 	uint32_t to = field(code, 0, 5);
 
 	if (to == FP)
-		path->fp.base = TRACKED_NONE;
+		path->base.fp.base = TRACKED_NONE;
 	return to == AARCH64_LR ? PATH_ASTRAY : PATH_ON;
 }
 
@@ -106,9 +106,9 @@ static void load(struct aarch64_path *path, uint32_t reg, struct tracked from)
 	else
 		*now = (struct aarch64_content){AARCH64_HOLDS_LOADED, from};
 	if (reg == FP)
-		path->fp = (struct tracked){now->holds == AARCH64_HOLDS_OWN ? TRACKED_FP
-									    : TRACKED_NONE,
-					    0};
+		path->base.fp = (struct tracked){now->holds == AARCH64_HOLDS_OWN ? TRACKED_FP
+										 : TRACKED_NONE,
+						 0};
 }
 
 /* After a call nobody saves LR: what does is the beginning of the next function, behind a call
@@ -191,7 +191,7 @@ static enum path_step single_offset(struct aarch64_path *path, uint32_t code)
 
 static enum path_step branch_to(struct aarch64_path *path, int64_t words, enum path_step step)
 {
-	path->target = path->at - 4 + (size_t)(4 * words);
+	path->base.target = path->base.at - 4 + (size_t)(4 * words);
 	return step;
 }
 
@@ -221,8 +221,8 @@ static enum path_step go_back(struct aarch64_path *path, uint32_t code)
 {
 	(void)code;
 	if (content_of(path, AARCH64_LR)->holds == AARCH64_HOLDS_UNKNOWN ||
-	    path->sp.base == TRACKED_NONE ||
-	    (path->sp.base == TRACKED_SP && path->sp.offset < 0))
+	    path->base.sp.base == TRACKED_NONE ||
+	    (path->base.sp.base == TRACKED_SP && path->base.sp.offset < 0))
 		return PATH_ASTRAY;
 	return PATH_RETURN;
 }
@@ -273,9 +273,7 @@ static const struct instruction *instruction_of(uint32_t code)
 struct aarch64_path aarch64_path_begin(size_t at, bool called)
 {
 	struct aarch64_path path = {
-		.at = at,
-		.sp = {TRACKED_SP, 0},
-		.fp = {TRACKED_FP, 0},
+		.base = {.at = at, .sp = {TRACKED_SP, 0}, .fp = {TRACKED_FP, 0}},
 		.top = {TRACKED_SP, 0},
 	};
 
@@ -286,13 +284,23 @@ struct aarch64_path aarch64_path_begin(size_t at, bool called)
 	return path;
 }
 
-enum path_step aarch64_path_step(struct aarch64_path *path, uint32_t code)
+static enum path_step path_step(struct bytes text, struct path *base)
 {
+	struct aarch64_path *path = (struct aarch64_path *)base;
+	struct reader r = reader_at(text, base->at);
+	uint32_t code = read_u32(&r);
 	const struct instruction *instruction = instruction_of(code);
+	enum path_step step = PATH_ON;
 
-	path->at += 4;
-	return instruction ? instruction->run(path, code) : PATH_ON;
+	if (reader_failed(&r) || base->at % 4)
+		return PATH_ASTRAY;
+	base->at += 4;
+	if (instruction)
+		step = instruction->run(path, code);
+	return path->strayed ? PATH_ASTRAY : step;
 }
+
+const struct path_rules aarch64_path_rules = {sizeof(struct aarch64_path), path_step};
 
 bool aarch64_is_call(uint32_t code)
 {

@@ -2,7 +2,7 @@
  * arch/aarch64_path: what the instructions on one path through a function do to its frame.
  *
  * Nothing but SP, the frame pointer and where callee-saved registers and x30 lie is followed.
- * It stands apart from the search (arch/aarch64_code), which chooses among paths and reads no
+ * It stands apart from the search (arch/path), which chooses among paths and reads no
  * instructions.
  *
  * Instructions: Arm Architecture Reference Manual, C4.1 and C6.2. What is not recognized has no
@@ -35,9 +35,7 @@ struct aarch64_stored {
 };
 
 struct aarch64_path {
-	size_t at;
-	size_t target; /* of the last branch; outside the text it leads nowhere */
-	struct tracked sp, fp;
+	struct path base;
 	struct tracked top;                                /* the highest that SP has been */
 	struct aarch64_content now[AARCH64_SAVED_COUNT];   /* x19 and up */
 	struct aarch64_stored stored[AARCH64_SAVED_COUNT]; /* x19 and up */
@@ -47,8 +45,7 @@ struct aarch64_path {
 /* A path that begins at `at`; `called`: behind a call, which has written x30. */
 struct aarch64_path aarch64_path_begin(size_t at, bool called);
 
-/* Runs the instruction at `path->at`, which is `code`. */
-enum path_step aarch64_path_step(struct aarch64_path *path, uint32_t code);
+extern const struct path_rules aarch64_path_rules;
 
 bool aarch64_is_call(uint32_t code);
 /* Whether nothing need go on behind it: a jump, a call that may not return, padding. */

@@ -1,9 +1,10 @@
 /*
- * arch/path: what the searches for a caller by a function's code have in common.
+ * arch/path: the search for a frame along the paths through a function's code.
  *
- * Code is run along one path after the other until one of them tells the frame
- * (arch/x86_64_code, arch/aarch64_code). What an instruction does to a path is each
- * architecture's own.
+ * Code is run along one path after the other until one of them tells the frame: from the pc to a
+ * return, or from an entry to the pc. Of a conditional jump the path straight on is taken first;
+ * the other one stays open. What one instruction does to a path is each architecture's own, and
+ * comes in as `struct path_rules`; a third architecture writes a step and nothing of the search.
  */
 #ifndef STACKER_ARCH_PATH_H
 #define STACKER_ARCH_PATH_H
@@ -30,28 +31,44 @@ static inline struct arch_place tracked_place(struct tracked value)
 	return (struct arch_place){value.base == TRACKED_FP, value.offset};
 }
 
+/* What every architecture knows of a path; the first member of its own struct. */
+struct path {
+	size_t at;     /* the next instruction, as an offset in the text */
+	size_t target; /* of the last jump; outside the text it leads nowhere */
+	struct tracked sp, fp;
+};
+
 /* Where an instruction leads. PATH_JUMP and PATH_BRANCH (also straight on): to the path's
  * `target`. */
 enum path_step { PATH_ON, PATH_JUMP, PATH_BRANCH, PATH_RETURN, PATH_ASTRAY };
 
+struct path_rules {
+	size_t size; /* of the architecture's struct, which begins with struct path */
+	/* Runs the instruction at path->at, which moves on. PATH_ASTRAY where there is none. */
+	enum path_step (*step)(struct bytes text, struct path *path);
+};
+
+/* The goal of a path that ends at a return. */
+#define PATH_TO_RETURN SIZE_MAX
 /* The jumps that one search has come by. */
 #define PATH_JUMPS_MAX 128
 
-struct path_jumps {
-	size_t at[PATH_JUMPS_MAX];
-	size_t count;
+struct path_search {
+	const struct path_rules *rules;
+	struct bytes text;
+	size_t goal;                /* where the path is to lead, or PATH_TO_RETURN */
+	unsigned instructions_left; /* of all paths together */
+	size_t jumps[PATH_JUMPS_MAX];
+	size_t jump_count;
+	uint8_t *open; /* room for `open_max` paths of `rules->size` bytes each */
+	size_t open_max, open_count;
 };
 
-/* False when this jump was come by before: the path is the same from there. */
-static inline bool path_jumps_add(struct path_jumps *jumps, size_t at)
-{
-	for (size_t i = 0; i < jumps->count; i++)
-		if (jumps->at[i] == at)
-			return false;
-	if (jumps->count == PATH_JUMPS_MAX)
-		return false;
-	jumps->at[jumps->count++] = at;
-	return true;
-}
+/* Runs `path` to its goal. False when it leads astray, comes by a jump a second time, or the
+ * instructions are used up. Nothing goes on from a return: a goal behind one is not reached. */
+bool path_run(struct path_search *search, struct path *path);
+
+/* Makes `path` the other path of the last jump that has one; false: there is none. */
+bool path_next(struct path_search *search, struct path *path);
 
 #endif

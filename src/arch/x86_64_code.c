@@ -32,69 +32,21 @@
 #define LOOK_BACK_MAX 2048
 
 struct search {
-	struct bytes text;
-	size_t goal; /* of a path from an entry: the pc */
-	unsigned instructions_left;
-	struct path_jumps jumps;
+	struct path_search paths;
 	struct x86_64_path open[OPEN_MAX];
-	size_t open_count;
 };
 
-/* --- One path after the other --- */
-
-static struct x86_64_path path_begin(size_t at, bool from_entry)
+static void search_begin(struct search *search, struct bytes text, size_t goal)
 {
-	return (struct x86_64_path){
-		.at = at,
-		.from_entry = from_entry,
-		.sp = {TRACKED_SP, 0},
-		.fp = {TRACKED_FP, 0},
+	search->paths = (struct path_search){
+		.rules = &x86_64_path_rules,
+		.text = text,
+		.goal = goal,
+		.instructions_left =
+			goal == PATH_TO_RETURN ? INSTRUCTIONS_MAX : INSTRUCTIONS_FROM_ENTRY_MAX,
+		.open = (uint8_t *)search->open,
+		.open_max = OPEN_MAX,
 	};
-}
-
-/* Of a conditional jump the path straight on is taken, and the other one stays open. */
-static bool jump(struct search *search, struct x86_64_path *path, bool conditional)
-{
-	if (!path_jumps_add(&search->jumps, path->at))
-		return false;
-	if (!conditional) {
-		path->at = path->target;
-	} else if (search->open_count < OPEN_MAX) {
-		struct x86_64_path *other = &search->open[search->open_count++];
-
-		*other = *path;
-		other->at = path->target;
-	}
-	return true;
-}
-
-/* To the return, or to the goal; false when the path leads astray. */
-static bool run(struct search *search, struct x86_64_path *path)
-{
-	while (!path->from_entry || path->at != search->goal) {
-		struct x86_64_instruction i;
-		enum path_step step;
-
-		if (search->instructions_left == 0 ||
-		    !x86_64_decode(search->text, path->at, &i))
-			return false;
-		search->instructions_left--;
-		step = x86_64_path_step(path, &i);
-		if (step == PATH_RETURN || step == PATH_ASTRAY)
-			return step == PATH_RETURN;
-		if (step != PATH_ON && !jump(search, path, step == PATH_BRANCH))
-			return false;
-	}
-	return true;
-}
-
-/* The other path of the last jump that has one. */
-static bool next_path(struct search *search, struct x86_64_path *path)
-{
-	if (search->open_count == 0)
-		return false;
-	*path = search->open[--search->open_count];
-	return true;
 }
 
 /* --- The frame at the end of a path --- */
@@ -124,8 +76,8 @@ static void add_away(const struct x86_64_path *path, struct tracked origin,
 static void frame_of_return(const struct x86_64_path *path, struct arch_frame *out)
 {
 	*out = (struct arch_frame){
-		.sp = tracked_place(tracked_moved(path->sp, 8 + (int64_t)path->released)),
-		.ra = tracked_place(path->sp),
+		.sp = tracked_place(tracked_moved(path->base.sp, 8 + (int64_t)path->released)),
+		.ra = tracked_place(path->base.sp),
 		.by_jump = path->by_jump,
 	};
 	add_away(path, (struct tracked){TRACKED_NONE, 0}, out);
@@ -134,11 +86,11 @@ static void frame_of_return(const struct x86_64_path *path, struct arch_frame *o
 /* The path began with SP at the return address. */
 static bool frame_of_entry(const struct x86_64_path *path, struct arch_frame *out)
 {
-	struct tracked origin = {TRACKED_SP, -path->sp.offset};
+	struct tracked origin = {TRACKED_SP, -path->base.sp.offset};
 
-	if (path->sp.base != TRACKED_SP && path->fp.base == TRACKED_SP)
-		origin = (struct tracked){TRACKED_FP, -path->fp.offset};
-	else if (path->sp.base != TRACKED_SP || path->sp.offset > 0)
+	if (path->base.sp.base != TRACKED_SP && path->base.fp.base == TRACKED_SP)
+		origin = (struct tracked){TRACKED_FP, -path->base.fp.offset};
+	else if (path->base.sp.base != TRACKED_SP || path->base.sp.offset > 0)
 		return false;
 	*out = (struct arch_frame){
 		.sp = tracked_place(tracked_moved(origin, 8)),
@@ -152,13 +104,14 @@ static bool frame_of_entry(const struct x86_64_path *path, struct arch_frame *ou
 
 bool x86_64_frame_by_code(struct bytes text, size_t at, bool called, struct arch_frame *out)
 {
-	struct search search = {.text = text, .instructions_left = INSTRUCTIONS_MAX};
-	struct x86_64_path path = path_begin(at, false);
+	struct search search;
+	struct x86_64_path path = x86_64_path_begin(at, false);
 	struct arch_frame frame;
 	bool found = false;
 
+	search_begin(&search, text, PATH_TO_RETURN);
 	do {
-		if (!run(&search, &path))
+		if (!path_run(&search.paths, &path.base))
 			continue;
 		frame_of_return(&path, &frame);
 		frame.doubtful = called && !is_aligned(&frame.ra);
@@ -167,7 +120,7 @@ bool x86_64_frame_by_code(struct bytes text, size_t at, bool called, struct arch
 		if (!frame.doubtful)
 			return true;
 		found = true;
-	} while (next_path(&search, &path));
+	} while (path_next(&search.paths, &path.base));
 	return found;
 }
 
@@ -176,17 +129,14 @@ bool x86_64_frame_by_code(struct bytes text, size_t at, bool called, struct arch
 static bool runs_to(struct bytes text, size_t entry, size_t at, bool called,
 		    struct arch_frame *out)
 {
-	struct search search = {
-		.text = text,
-		.goal = at,
-		.instructions_left = INSTRUCTIONS_FROM_ENTRY_MAX,
-	};
-	struct x86_64_path path = path_begin(entry, true);
+	struct search search;
+	struct x86_64_path path = x86_64_path_begin(entry, true);
 
+	search_begin(&search, text, at);
 	do {
-		if (run(&search, &path))
+		if (path_run(&search.paths, &path.base))
 			return frame_of_entry(&path, out) && (!called || is_aligned(&out->ra));
-	} while (next_path(&search, &path));
+	} while (path_next(&search.paths, &path.base));
 	return false;
 }
 

@@ -6,7 +6,7 @@ typedef enum path_step run_fn(struct x86_64_path *path, const struct x86_64_inst
 
 static struct tracked *tracked_of(struct x86_64_path *path, uint8_t reg)
 {
-	return reg == X86_RSP ? &path->sp : reg == X86_RBP ? &path->fp : NULL;
+	return reg == X86_RSP ? &path->base.sp : reg == X86_RBP ? &path->base.fp : NULL;
 }
 
 static bool is_callee_saved(uint8_t reg)
@@ -102,16 +102,16 @@ static void save(struct x86_64_path *path, uint8_t reg, struct tracked to)
 static enum path_step push_register(struct x86_64_path *path,
 				    const struct x86_64_instruction *i)
 {
-	path->sp = tracked_moved(path->sp, -8);
-	save(path, i->rm, path->sp);
+	path->base.sp = tracked_moved(path->base.sp, -8);
+	save(path, i->rm, path->base.sp);
 	return PATH_ON;
 }
 
 static enum path_step pop_register(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
-	struct tracked from = path->sp;
+	struct tracked from = path->base.sp;
 
-	path->sp = tracked_moved(path->sp, 8);
+	path->base.sp = tracked_moved(path->base.sp, 8);
 	load(path, i->rm, from);
 	return PATH_ON;
 }
@@ -119,14 +119,14 @@ static enum path_step pop_register(struct x86_64_path *path, const struct x86_64
 static enum path_step push_other(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
 	(void)i;
-	path->sp = tracked_moved(path->sp, -8);
+	path->base.sp = tracked_moved(path->base.sp, -8);
 	return PATH_ON;
 }
 
 static enum path_step pop_other(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
 	(void)i;
-	path->sp = tracked_moved(path->sp, 8);
+	path->base.sp = tracked_moved(path->base.sp, 8);
 	return PATH_ON;
 }
 
@@ -210,10 +210,10 @@ static enum path_step move_to_reg(struct x86_64_path *path, const struct x86_64_
 
 static enum path_step leave(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
-	struct tracked from = path->fp;
+	struct tracked from = path->base.fp;
 
 	(void)i;
-	path->sp = tracked_moved(from, 8);
+	path->base.sp = tracked_moved(from, 8);
 	load(path, X86_RBP, from);
 	return PATH_ON;
 }
@@ -223,7 +223,7 @@ static enum path_step leave(struct x86_64_path *path, const struct x86_64_instru
 static enum path_step jump_to(struct x86_64_path *path, const struct x86_64_instruction *i,
 			      enum path_step step)
 {
-	path->target = path->at + (size_t)i->immediate;
+	path->base.target = path->base.at + (size_t)i->immediate;
 	return step;
 }
 
@@ -246,8 +246,8 @@ static enum path_step go_astray(struct x86_64_path *path, const struct x86_64_in
 /* `ret`, or a jump to another function that will return in this one's place. */
 static enum path_step go_back(struct x86_64_path *path, const struct x86_64_instruction *i)
 {
-	bool known = path->sp.base == TRACKED_FP ||
-		     (path->sp.base == TRACKED_SP && path->sp.offset >= 0);
+	bool known = path->base.sp.base == TRACKED_FP ||
+		     (path->base.sp.base == TRACKED_SP && path->base.sp.offset >= 0);
 
 	path->by_jump = i->opcode == 0xff;
 	path->released = (uint64_t)i->immediate & UINT16_MAX;
@@ -346,10 +346,25 @@ static run_fn *run_of(const struct x86_64_instruction *i)
 	return NULL;
 }
 
-enum path_step x86_64_path_step(struct x86_64_path *path, const struct x86_64_instruction *i)
+static enum path_step path_step(struct bytes text, struct path *base)
 {
-	run_fn *run = run_of(i);
+	struct x86_64_path *path = (struct x86_64_path *)base;
+	struct x86_64_instruction i;
+	run_fn *run;
 
-	path->at += i->size;
-	return run ? run(path, i) : PATH_ON;
+	if (!x86_64_decode(text, base->at, &i))
+		return PATH_ASTRAY;
+	run = run_of(&i);
+	base->at += i.size;
+	return run ? run(path, &i) : PATH_ON;
+}
+
+const struct path_rules x86_64_path_rules = {sizeof(struct x86_64_path), path_step};
+
+struct x86_64_path x86_64_path_begin(size_t at, bool from_entry)
+{
+	return (struct x86_64_path){
+		.base = {.at = at, .sp = {TRACKED_SP, 0}, .fp = {TRACKED_FP, 0}},
+		.from_entry = from_entry,
+	};
 }
