@@ -221,7 +221,7 @@ bool snapshot_is_partial(const struct snapshot *snapshot)
  */
 
 struct lookup {
-	uint64_t va;                      /* pc_for_lookup */
+	uint64_t va;                      /* pc_lookup */
 	const struct module_range *range; /* NULL: no module */
 	const struct symbol_answer *answer;
 	uint32_t next; /* index + 1 of the next entry of the same module */
@@ -290,7 +290,7 @@ static struct lookups lookups_collect(struct arena *arena, const struct snapshot
 		const struct stack *stack = &snapshot->threads[t].stack;
 
 		for (size_t i = 0; i < stack->count; i++)
-			lookup_add(arena, &lookups, modules, pc_for_lookup(&stack->frames[i]));
+			lookup_add(arena, &lookups, modules, pc_lookup(stack->frames[i].pc));
 	}
 	return lookups;
 }
@@ -317,14 +317,14 @@ static void module_answer(struct arena *arena, struct symbolizer *symbolizer,
 static struct report_frame frame_base(const struct snapshot *snapshot,
 				      const struct frame *frame, const struct lookup *lookup)
 {
-	struct report_frame out = {.pc = frame->pc, .found_by = frame->found_by};
+	struct report_frame out = {.pc = frame->pc.va, .found_by = frame->found_by};
 	const struct code_name *name =
 		lookup->range ? NULL : snapshot_code_name(snapshot, lookup->va);
 
 	if (name) {
 		out.function = name->function;
-		out.has_function_off = frame->pc >= name->start;
-		out.function_off = frame->pc - name->start;
+		out.has_function_off = frame->pc.va >= name->start;
+		out.function_off = frame->pc.va - name->start;
 	}
 	if (lookup->range) {
 		const struct module *module = lookup->range->module;
@@ -332,7 +332,7 @@ static struct report_frame frame_base(const struct snapshot *snapshot,
 		out.module = module->path;
 		out.module_name = module->name;
 		out.build_id = module->build_id;
-		out.module_off = frame->pc - lookup->range->bias;
+		out.module_off = frame->pc.va - lookup->range->bias;
 	}
 	return out;
 }
@@ -356,7 +356,7 @@ static size_t levels_of(const struct lookup *lookup)
 
 static const struct lookup *lookup_of(const struct lookups *lookups, const struct frame *frame)
 {
-	return &lookups->all.at[lookups->slots[lookup_slot(lookups, pc_for_lookup(frame))] - 1];
+	return &lookups->all.at[lookups->slots[lookup_slot(lookups, pc_lookup(frame->pc))] - 1];
 }
 
 static void thread_report(struct arena *arena, const struct snapshot *snapshot,

@@ -57,7 +57,7 @@ static void read_kind(const struct node *up, struct frame *frame)
 		return;
 	if (!pc_kind_named(word, &kind))
 		node_fail(&node, ERR_FORMAT, "should be \"exact\" or \"return\"");
-	frame->kind = (uint8_t)kind;
+	frame->pc.kind = (uint8_t)kind;
 }
 
 /* A word of a later version leaves it open how the frame was found. */
@@ -77,10 +77,10 @@ static void read_frame(const struct node *node, struct frame *frame)
 {
 	node_require(node);
 	if (!node_is_object(node)) {
-		frame->pc = node_number(node, UINT64_MAX);
+		frame->pc.va = node_number(node, UINT64_MAX);
 		return;
 	}
-	frame->pc = required_number(node, "pc", UINT64_MAX);
+	frame->pc.va = required_number(node, "pc", UINT64_MAX);
 	read_kind(node, frame);
 	read_found_by(node, frame);
 }
@@ -92,7 +92,7 @@ static void read_frame_runs(const struct node *up, struct stack *stack)
 
 	for (size_t i = 0; i < count && !up->in->failed; i++) {
 		struct node node = node_item(&list, i);
-		struct frame like = {.kind = PC_RETURN, .found_by = FOUND_RECORDED};
+		struct frame like = {.pc.kind = PC_RETURN, .found_by = FOUND_RECORDED};
 		size_t frames;
 
 		node_require(&node);
@@ -101,7 +101,7 @@ static void read_frame_runs(const struct node *up, struct stack *stack)
 		read_kind(&node, &like);
 		read_found_by(&node, &like);
 		for (; frames; frames--, at++) {
-			stack->frames[at].kind = like.kind;
+			stack->frames[at].pc.kind = like.pc.kind;
 			stack->frames[at].found_by = like.found_by;
 		}
 	}

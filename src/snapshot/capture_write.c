@@ -62,7 +62,7 @@ static void put_frame_runs(struct json_out *out, const struct stack *stack)
 
 		json_open(out, NULL, '{');
 		json_count(out, "frames", length);
-		json_text(out, "kind", pc_kind_text((enum pc_kind)frame->kind));
+		json_text(out, "kind", pc_kind_text((enum pc_kind)frame->pc.kind));
 		json_text(out, "found_by", found_by_text((enum found_by)frame->found_by));
 		json_close(out, '}');
 		at += length;
@@ -74,7 +74,7 @@ static void put_stack(struct json_out *out, const struct stack *stack)
 {
 	json_open(out, "stack_trace", '[');
 	for (size_t i = 0; i < stack->count; i++)
-		json_hex(out, NULL, stack->frames[i].pc);
+		json_hex(out, NULL, stack->frames[i].pc.va);
 	json_close(out, ']');
 	put_frame_runs(out, stack);
 	json_put_stack_end(out, stack);

@@ -17,13 +17,13 @@ bool pc_kind_named(const char *text, enum pc_kind *out)
 
 struct frame frame_usual(size_t index)
 {
-	return index ? (struct frame){.kind = PC_RETURN, .found_by = FOUND_CFI}
-		     : (struct frame){.kind = PC_EXACT, .found_by = FOUND_REGISTERS};
+	return index ? (struct frame){.pc.kind = PC_RETURN, .found_by = FOUND_CFI}
+		     : (struct frame){.pc.kind = PC_EXACT, .found_by = FOUND_REGISTERS};
 }
 
 static bool frames_alike(const struct frame *a, const struct frame *b)
 {
-	return a->kind == b->kind && a->found_by == b->found_by;
+	return a->pc.kind == b->pc.kind && a->found_by == b->found_by;
 }
 
 bool frames_are_usual(const struct stack *stack)

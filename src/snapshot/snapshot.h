@@ -17,11 +17,24 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 
-/* What a code address means, and so which address is looked up for it (pc_for_lookup). */
+/* What a code address means, and so which address is looked up for it (pc_lookup). */
 enum pc_kind {
 	PC_EXACT,  /* the thread was interrupted here: this instruction comes next */
 	PC_RETURN, /* a call returns here: the call is the instruction before */
 };
+
+/* A code address of the process, pointer-authentication bits stripped. */
+struct pc {
+	uint64_t va;
+	uint8_t kind; /* enum pc_kind */
+};
+
+/* The address by which functions, lines and call frame information are looked up: that of the
+ * instruction that runs, or of the call (which may be the last instruction of its function). */
+static inline uint64_t pc_lookup(struct pc pc)
+{
+	return pc.kind == PC_RETURN && pc.va ? pc.va - 1 : pc.va;
+}
 
 /* How the unwinder came to a frame. */
 #define FOUND_BY(X)                   \
@@ -66,17 +79,12 @@ const char *stop_text(enum stop stop);
 bool stop_named(const char *text, enum stop *out);
 
 struct frame {
-	uint64_t pc;      /* as found, pointer-authentication bits stripped */
-	uint8_t kind;     /* enum pc_kind */
+	struct pc pc;
 	uint8_t found_by; /* enum found_by */
+	/* Where on the stack it stands: its SP, or where only a frame record is known, the lowest
+	 * value that SP can have. 0: not known (a capture file does not say). */
+	uint64_t stack_va;
 };
-
-/* The address that names the frame: pc, or pc - 1 for a return address (a call may be the last
- * instruction of its function). */
-static inline uint64_t pc_for_lookup(const struct frame *frame)
-{
-	return frame->kind == PC_RETURN && frame->pc ? frame->pc - 1 : frame->pc;
-}
 
 /* Innermost frame first. When `folded` frames were left out of the middle (a runaway recursion),
  * they belong before frames[fold_at]. */
@@ -142,7 +150,7 @@ enum capture_method { CAPTURE_PTRACE, CAPTURE_PTRACE_ROLLING, CAPTURE_BPF, CAPTU
 const char *capture_method_text(enum capture_method method);
 bool capture_method_named(const char *text, enum capture_method *out);
 
-/* The name of code made at run time, for one address of a stack (as pc_for_lookup gives it). */
+/* The name of code made at run time, for one address of a stack (as pc_lookup gives it). */
 struct code_name {
 	uint64_t va;
 	uint64_t start; /* where its function begins */

@@ -11,7 +11,7 @@ static void addresses_of(const struct stack *stack, struct arena *arena,
 			 const struct modules *modules, addresses *out)
 {
 	for (size_t i = 0; i < stack->count; i++) {
-		uint64_t va = pc_for_lookup(&stack->frames[i]);
+		uint64_t va = pc_lookup(stack->frames[i].pc);
 
 		if (!module_range_at(modules, va))
 			*vec_push(arena, out) = va;

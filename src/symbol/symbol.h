@@ -49,7 +49,7 @@ struct symbol_frame {
 };
 
 struct symbol_answer {
-	uint64_t ea; /* asked: pc_for_lookup minus the load bias */
+	uint64_t ea; /* asked: pc_lookup minus the load bias */
 	struct symbol_frame *frames;
 	size_t frame_count; /* 0: neither name nor line is known */
 };

@@ -16,12 +16,12 @@ void cache_begin(struct cache *cache, struct arena *arena)
 }
 
 /* The slot of this pc, or the free one where it belongs. */
-static struct plan *slot_for(const struct cache *cache, uint64_t pc, enum pc_kind kind)
+static struct plan *slot_for(const struct cache *cache, struct pc pc)
 {
-	size_t i = cache_slot(cache, pc);
+	size_t i = cache_slot(cache, pc.va);
 
 	while (cache->slots[i].kind != PLAN_EMPTY &&
-	       (cache->slots[i].pc != pc || cache->slots[i].pc_kind != kind))
+	       (cache->slots[i].pc.va != pc.va || cache->slots[i].pc.kind != pc.kind))
 		i = (i + 1) & (cache->slot_count - 1);
 	return &cache->slots[i];
 }
@@ -34,21 +34,21 @@ static void grow(struct cache *cache, struct arena *arena)
 	set_size(cache, arena, old.shift - 1);
 	for (size_t i = 0; i < old.slot_count; i++)
 		if (old.slots[i].kind != PLAN_EMPTY)
-			*slot_for(cache, old.slots[i].pc, old.slots[i].pc_kind) = old.slots[i];
+			*slot_for(cache, old.slots[i].pc) = old.slots[i];
 }
 
 const struct plan *cache_plan_slow(struct cache *cache, const struct planner *planner,
-				   uint64_t pc, enum pc_kind kind)
+				   struct pc pc)
 {
-	struct plan *slot = slot_for(cache, pc, kind);
+	struct plan *slot = slot_for(cache, pc);
 
 	if (slot->kind != PLAN_EMPTY)
 		return slot;
 	if (cache->used >= cache->slot_count / 2) {
 		grow(cache, planner->arena);
-		slot = slot_for(cache, pc, kind);
+		slot = slot_for(cache, pc);
 	}
-	plan_make(planner, pc, kind, slot);
+	plan_make(planner, pc, slot);
 	cache->used++;
 	return slot;
 }

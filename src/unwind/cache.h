@@ -14,22 +14,22 @@ struct cache {
 
 /* Never NULL: what is not there yet is made. Valid until the next call. */
 const struct plan *cache_plan_slow(struct cache *cache, const struct planner *planner,
-				   uint64_t pc, enum pc_kind kind);
+				   struct pc pc);
 
-static inline size_t cache_slot(const struct cache *cache, uint64_t pc)
+static inline size_t cache_slot(const struct cache *cache, uint64_t va)
 {
 	/* Fibonacci hashing: the high bits of the product depend on all bits of the pc. */
-	return (size_t)(pc * UINT64_C(0x9e3779b97f4a7c15) >> cache->shift);
+	return (size_t)(va * UINT64_C(0x9e3779b97f4a7c15) >> cache->shift);
 }
 
 static inline const struct plan *cache_plan(struct cache *cache, const struct planner *planner,
-					    uint64_t pc, enum pc_kind kind)
+					    struct pc pc)
 {
-	const struct plan *plan = &cache->slots[cache_slot(cache, pc)];
+	const struct plan *plan = &cache->slots[cache_slot(cache, pc.va)];
 
-	if (plan->pc == pc && plan->pc_kind == kind && plan->kind != PLAN_EMPTY)
+	if (plan->pc.va == pc.va && plan->pc.kind == pc.kind && plan->kind != PLAN_EMPTY)
 		return plan;
-	return cache_plan_slow(cache, planner, pc, kind);
+	return cache_plan_slow(cache, planner, pc);
 }
 
 void cache_begin(struct cache *cache, struct arena *arena);

@@ -31,9 +31,9 @@ static bool return_from_stack(struct stepper *stepper, struct cursor *cursor,
 	if (!memory_u64(&stepper->memory, va, &ra, ending))
 		return false;
 	if (!return_is_code(stepper, ra))
-		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
-	cursor->at = va + 8;
-	set_register(&cursor->registers, sp, cursor->at);
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
+	cursor->stack_at = va + 8;
+	set_register(&cursor->registers, sp, cursor->stack_at);
 	cursor_move(cursor, stepper, ra, PC_RETURN, found_by);
 	return true;
 }
@@ -45,7 +45,7 @@ static bool return_from_lr(struct stepper *stepper, struct cursor *cursor,
 
 	if (lr < 0 || !register_known(&cursor->registers, (uint64_t)lr) ||
 	    !return_is_code(stepper, cursor->registers.at[lr]))
-		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 	cursor_move(cursor, stepper, cursor->registers.at[lr], PC_RETURN, FOUND_LINK_REGISTER);
 	return true;
 }
@@ -55,8 +55,8 @@ static bool return_from_lr(struct stepper *stepper, struct cursor *cursor,
 static bool record_is_plausible(const struct stepper *stepper, const struct cursor *cursor,
 				uint64_t fp)
 {
-	return fp % 8 == 0 &&
-	       (fp >= cursor->at || !memory_same_stack(&stepper->memory, fp, cursor->at));
+	return fp % 8 == 0 && (fp >= cursor->stack_at ||
+			       !memory_same_stack(&stepper->memory, fp, cursor->stack_at));
 }
 
 /* What is known after a step along records is the pc, the frame pointer and, where the ABI fixes the
@@ -67,9 +67,9 @@ static void move_to_record(struct stepper *stepper, struct cursor *cursor, uint6
 	struct frame_registers registers = {.known = 0};
 
 	set_register(&registers, (uint8_t)stepper->arch->dwarf_fp, next_fp);
-	cursor->at = fp + 16;
+	cursor->stack_at = fp + 16;
 	if (stepper->arch->sp_above_frame_record)
-		set_register(&registers, (uint8_t)stepper->arch->dwarf_sp, cursor->at);
+		set_register(&registers, (uint8_t)stepper->arch->dwarf_sp, cursor->stack_at);
 	cursor->registers = registers;
 	cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_FRAME_POINTER);
 }
@@ -80,7 +80,7 @@ static bool ending_of_chain(const struct cursor *cursor, struct ending *ending)
 {
 	if (ending->stop == STOP_NOT_CAPTURED && cursor->found_by == FOUND_FRAME_POINTER)
 		return false;
-	return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 }
 
 static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
@@ -91,20 +91,20 @@ static bool return_from_record(struct stepper *stepper, struct cursor *cursor,
 	uint64_t next_fp, ra;
 
 	if (!register_known(&cursor->registers, reg))
-		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 	/* Only a chain can end: 0 in a frame pointer that was not one says nothing. */
 	if (fp == 0 && cursor->found_by == FOUND_FRAME_POINTER)
 		return end_at(ending, STOP_OUTERMOST, NULL, 0);
 	if (!record_is_plausible(stepper, cursor, fp))
-		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 	if (!memory_u64(&stepper->memory, fp, &next_fp, ending) ||
 	    !memory_u64(&stepper->memory, fp + 8, &ra, ending))
 		return ending_of_chain(cursor, ending);
 	if (ra == 0 && (next_fp == 0 || cursor->found_by == FOUND_FRAME_POINTER) &&
-	    cursor->kind == PC_RETURN)
+	    cursor->pc.kind == PC_RETURN)
 		return end_at(ending, STOP_OUTERMOST, NULL, 0);
 	if (!return_is_code(stepper, ra))
-		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+		return end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 	move_to_record(stepper, cursor, fp, next_fp, ra);
 	return true;
 }
@@ -137,7 +137,7 @@ static bool was_called_directly(struct stepper *stepper, const struct cursor *cu
 	ra = stepper->arch->strip_pointer(ra, stepper->pac_mask);
 	text = memory_text(&stepper->memory, ra, &at);
 	return text.len && stepper->arch->direct_call(text, at, &target) &&
-	       cursor->pc - (ra + (uint64_t)target) < LEAF_SIZE_MAX;
+	       cursor->pc.va - (ra + (uint64_t)target) < LEAF_SIZE_MAX;
 }
 
 static bool return_from_leaf(struct stepper *stepper, struct cursor *cursor, uint64_t sp_offset,
@@ -160,7 +160,7 @@ static struct arch_ra place_by_code(const struct stepper *stepper, uint64_t pc)
 
 static bool step_exact(struct stepper *stepper, struct cursor *cursor, struct ending *ending)
 {
-	struct arch_ra ra = place_by_code(stepper, cursor->pc);
+	struct arch_ra ra = place_by_code(stepper, cursor->pc.va);
 
 	switch (ra.place) {
 	case ARCH_RA_ON_STACK:
@@ -234,7 +234,7 @@ static bool was_made_by_call(const struct stepper *stepper, uint64_t ra)
 
 	if (va == 0 || is_called_from(stepper, ra))
 		return true;
-	plan_make(stepper->planner, va, PC_RETURN, &plan);
+	plan_make(stepper->planner, (struct pc){va, PC_RETURN}, &plan);
 	return plan.is_entered ||
 	       (!memory_text(&stepper->memory, va, &at).len && plan.kind != PLAN_NOT_CODE);
 }
@@ -256,7 +256,7 @@ static void restore_frame(struct stepper *stepper, struct cursor *cursor,
 	}
 	set_register(&registers, (uint8_t)stepper->arch->dwarf_sp, sp);
 	cursor->registers = registers;
-	cursor->at = sp;
+	cursor->stack_at = sp;
 }
 
 /* Whether the frame pointer says the same. */
@@ -308,8 +308,8 @@ static struct code_question question_of(const struct stepper *stepper,
 		.arch = stepper->arch,
 		.text = text,
 		.at = at,
-		.pc = cursor->pc,
-		.called = cursor->kind == PC_RETURN,
+		.pc = cursor->pc.va,
+		.called = cursor->pc.kind == PC_RETURN,
 	};
 }
 
@@ -338,7 +338,7 @@ static bool step_by_code(struct stepper *stepper, struct cursor *cursor, struct 
 	struct arch_frame frame;
 	bool returns;
 	size_t at;
-	struct bytes text = memory_text(&stepper->memory, cursor->pc, &at);
+	struct bytes text = memory_text(&stepper->memory, cursor->pc.va, &at);
 
 	if (!text.len || !stepper->arch->frame_by_code)
 		return false;
@@ -359,13 +359,13 @@ bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct c
 {
 	if (plan->kind == PLAN_NOT_CODE)
 		return return_from_leaf(stepper, cursor, 0, ending);
-	end_at(ending, STOP_NO_CFI, NULL, cursor->pc);
+	end_at(ending, STOP_NO_CFI, NULL, cursor->pc.va);
 	if (step_by_code(stepper, cursor, ending))
 		return true;
 	/* Another way would only miss the frames between. */
 	if (ending->stop == STOP_NOT_CAPTURED)
 		return false;
-	if (cursor->kind == PC_EXACT)
+	if (cursor->pc.kind == PC_EXACT)
 		return step_exact(stepper, cursor, ending);
 	return return_from_record(stepper, cursor, ending);
 }

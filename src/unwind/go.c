@@ -65,13 +65,13 @@ static bool is_entry(const struct planner *planner, const struct gopclntab *tabl
 bool go_plan(const struct planner *planner, const struct module_range *range, struct plan *out)
 {
 	const struct gopclntab *table = table_of(planner, range->module);
-	uint64_t ea = out->pc - range->bias;
-	bool called = out->pc_kind == PC_RETURN;
+	uint64_t ea = out->pc.va - range->bias;
+	bool called = out->pc.kind == PC_RETURN;
 	struct go_frame frame;
 
 	if (!table)
 		return false;
-	if (called && is_entry(planner, table, out->pc, ea)) {
+	if (called && is_entry(planner, table, out->pc.va, ea)) {
 		out->is_entered = true;
 		called = false;
 	}
@@ -88,7 +88,7 @@ bool go_plan(const struct planner *planner, const struct module_range *range, st
 	/* Those that switch call what they were given a pointer to. What calls one of them directly is a
 	 * wrapper of the same name, which Go makes for functions in assembler. */
 	if (called && is_one_of(frame.function, switches) &&
-	    !is_after_direct_call(planner, out->pc)) {
+	    !is_after_direct_call(planner, out->pc.va)) {
 		out->kind = PLAN_GO_SWITCH;
 		out->go_function = frame.function_ea + range->bias;
 	}
@@ -144,7 +144,7 @@ static void registers_of_caller(struct stepper *stepper, struct go_place_on_stac
 	set_register(&registers, sp, place.cfa);
 	registers.known &= cursor->registers.known | UINT64_C(1) << sp;
 	cursor->registers = registers;
-	cursor->at = place.cfa;
+	cursor->stack_at = place.cfa;
 }
 
 /* The handler put the interrupted code's LR on its stack, and its pc into LR (runtime/signal_arm64.go,
@@ -155,10 +155,10 @@ static void uninject(struct stepper *stepper, struct cursor *cursor)
 	struct ending ignored;
 	uint64_t lr;
 
-	if (memory_u64(&stepper->memory, cursor->at, &lr, &ignored))
+	if (memory_u64(&stepper->memory, cursor->stack_at, &lr, &ignored))
 		set_register(&cursor->registers, (uint8_t)stepper->arch->dwarf_lr, lr);
-	cursor->at += 16;
-	set_register(&cursor->registers, sp, cursor->at);
+	cursor->stack_at += 16;
+	set_register(&cursor->registers, sp, cursor->stack_at);
 }
 
 static bool step_frame(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,
@@ -188,8 +188,9 @@ static bool is_call_of(const struct stepper *stepper, const struct plan *plan, u
 		       uint64_t size)
 {
 	const struct planner *planner = stepper->planner;
-	struct plan caller = {.pc = ra, .pc_kind = PC_RETURN};
-	const struct module_range *range = module_range_at(planner->modules, ra - 1);
+	struct plan caller = {.pc = {ra, PC_RETURN}};
+	const struct module_range *range =
+		module_range_at(planner->modules, pc_lookup(caller.pc));
 	int64_t target;
 	size_t at;
 	struct bytes text;
@@ -221,8 +222,8 @@ static bool step_switch(struct stepper *stepper, const struct plan *plan, struct
 			return false;
 		if (!is_call_of(stepper, plan, ra, below))
 			continue;
-		cursor->at = va + 8;
-		set_register(&cursor->registers, sp, cursor->at);
+		cursor->stack_at = va + 8;
+		set_register(&cursor->registers, sp, cursor->stack_at);
 		cursor_move(cursor, stepper, ra, PC_RETURN, FOUND_GO);
 		return true;
 	}

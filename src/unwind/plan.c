@@ -21,12 +21,12 @@ bool is_code(const struct planner *planner, uint64_t va)
 }
 
 /* A call may be the last instruction of its mapping, so a return address counts also by the call. */
-static bool pc_is_code(const struct planner *planner, uint64_t pc, enum pc_kind kind)
+static bool pc_is_code(const struct planner *planner, struct pc pc)
 {
 	uint64_t align_mask = planner->snapshot->arch->pc_align_mask;
 
-	return is_code(planner, pc) || (kind == PC_RETURN && !(pc & align_mask) &&
-					is_code(planner, pc - 1 - align_mask));
+	return is_code(planner, pc.va) || (pc.kind == PC_RETURN && !(pc.va & align_mask) &&
+					   is_code(planner, pc.va - 1 - align_mask));
 }
 
 static struct memory planner_memory(const struct planner *planner)
@@ -158,7 +158,7 @@ static void plan_by_row(const struct planner *planner, const struct row *row,
 /* --- One pc --- */
 
 struct place {
-	uint64_t pc;
+	struct pc pc;
 	const struct module_range *range; /* NULL: no module */
 	struct bytes text;                /* empty: not to be had */
 	size_t at;                        /* of pc in it */
@@ -194,7 +194,7 @@ static void plan_trampoline(const struct planner *planner, const struct place *p
 	/* Linux's own CFI of the aarch64 trampoline followed the frame record that the kernel
 	 * pushes, which loses the interrupted function when that is a leaf. */
 	if (planner->snapshot->arch->dwarf_lr < 0 &&
-	    row_for(planner, place, place->pc, &row) == CFI_ROW && row.signal_frame)
+	    row_for(planner, place, place->pc.va, &row) == CFI_ROW && row.signal_frame)
 		plan_by_row(planner, &row, place->range->bias, out);
 }
 
@@ -205,17 +205,17 @@ static void plan_without_cfi(const struct planner *planner, const struct place *
 
 	out->kind = answer == CFI_BAD ? PLAN_BAD_CFI : PLAN_NO_CFI;
 	out->found_by = FOUND_FRAME_POINTER;
-	if (at_start(place->range, place->pc) ||
-	    (out->pc_kind == PC_RETURN && at_exit(arch, place->text, place->at)))
+	if (at_start(place->range, place->pc.va) ||
+	    (place->pc.kind == PC_RETURN && at_exit(arch, place->text, place->at)))
 		out->kind = PLAN_OUTERMOST;
 }
 
 /* CFI that assemblers or scripts gave to musl's clone says that its caller is where the child's stack
  * is empty. */
 static bool is_thread_start(const struct arch *arch, const struct place *place,
-			    const struct row *row, enum pc_kind pc_kind)
+			    const struct row *row)
 {
-	return pc_kind == PC_RETURN && is_entry_row(arch, row) &&
+	return place->pc.kind == PC_RETURN && is_entry_row(arch, row) &&
 	       at_exit(arch, place->text, place->at);
 }
 
@@ -226,16 +226,14 @@ static bool is_thread_start(const struct arch *arch, const struct place *place,
 static enum cfi_answer row_or_entry(const struct planner *planner, const struct place *place,
 				    struct plan *out, struct row *row)
 {
-	uint64_t lookup = out->pc_kind == PC_RETURN ? place->pc - 1 : place->pc;
-	enum cfi_answer answer = row_for(planner, place, lookup, row);
-
+	enum cfi_answer answer = row_for(planner, place, pc_lookup(place->pc), row);
 	int64_t target;
 
-	if (answer != CFI_NONE || out->pc_kind != PC_RETURN ||
-	    at_start(place->range, place->pc) ||
+	if (answer != CFI_NONE || place->pc.kind != PC_RETURN ||
+	    at_start(place->range, place->pc.va) ||
 	    planner->snapshot->arch->direct_call(place->text, place->at, &target))
 		return answer;
-	answer = row_for(planner, place, place->pc, row);
+	answer = row_for(planner, place, place->pc.va, row);
 	out->is_entered = answer == CFI_ROW;
 	return answer;
 }
@@ -256,23 +254,21 @@ static void plan_code(const struct planner *planner, const struct place *place,
 	answer = row_or_entry(planner, place, out, &row);
 	if (answer != CFI_ROW)
 		plan_without_cfi(planner, place, answer, out);
-	else if (is_thread_start(arch, place, &row, out->pc_kind))
+	else if (is_thread_start(arch, place, &row))
 		out->kind = PLAN_OUTERMOST;
 	else
 		plan_by_row(planner, &row, place->range->bias, out);
 }
 
-void plan_make(const struct planner *planner, uint64_t pc, enum pc_kind pc_kind,
-	       struct plan *out)
+void plan_make(const struct planner *planner, struct pc pc, struct plan *out)
 {
 	struct memory memory = planner_memory(planner);
 	struct place place = {.pc = pc};
 
-	*out = (struct plan){.pc = pc, .pc_kind = (uint8_t)pc_kind, .kind = PLAN_NOT_CODE};
-	if (!pc_is_code(planner, pc, pc_kind))
+	*out = (struct plan){.pc = pc, .kind = PLAN_NOT_CODE};
+	if (!pc_is_code(planner, pc))
 		return;
-	place.range =
-		module_range_at(planner->modules, pc_kind == PC_RETURN && pc ? pc - 1 : pc);
-	place.text = memory_text(&memory, pc, &place.at);
+	place.range = module_range_at(planner->modules, pc_lookup(pc));
+	place.text = memory_text(&memory, pc.va, &place.at);
 	plan_code(planner, &place, out);
 }

@@ -35,8 +35,7 @@ struct plan_row {
 };
 
 struct plan {
-	uint64_t pc;
-	uint8_t pc_kind;   /* enum pc_kind */
+	struct pc pc;
 	uint8_t kind;      /* enum plan_kind */
 	uint8_t found_by;  /* enum found_by, of the caller */
 	bool signal_frame; /* the caller was interrupted */
@@ -66,8 +65,7 @@ struct planner {
 };
 
 /* Fills in everything but PLAN_EMPTY. */
-void plan_make(const struct planner *planner, uint64_t pc, enum pc_kind pc_kind,
-	       struct plan *out);
+void plan_make(const struct planner *planner, struct pc pc, struct plan *out);
 
 /* Whether something executable is mapped at va. */
 bool is_code(const struct planner *planner, uint64_t va);

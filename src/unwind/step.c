@@ -25,10 +25,9 @@ void cursor_begin(struct cursor *cursor, const struct stepper *stepper,
 	const struct arch *arch = stepper->arch;
 
 	*cursor = (struct cursor){
-		.pc = registers->at[arch->pc_slot],
-		.kind = PC_EXACT,
+		.pc = {registers->at[arch->pc_slot], PC_EXACT},
 		.found_by = FOUND_REGISTERS,
-		.at = registers->at[arch->sp_slot],
+		.stack_at = registers->at[arch->sp_slot],
 	};
 	for (size_t slot = 0; slot < arch->slot_count; slot++)
 		if (stepper->dwarf_of_slot[slot] >= 0)
@@ -46,7 +45,7 @@ static bool cfa_by_frame_record(const struct stepper *stepper, const struct curs
 {
 	uint8_t fp = (uint8_t)stepper->arch->dwarf_fp;
 
-	if (cursor->kind != PC_RETURN || lr_offset != fp_offset + 8 ||
+	if (cursor->pc.kind != PC_RETURN || lr_offset != fp_offset + 8 ||
 	    !register_known(&cursor->registers, fp))
 		return false;
 	*cfa = address_of(stepper, cursor->registers.at[fp] - (uint64_t)fp_offset);
@@ -115,7 +114,7 @@ static bool step_compact(struct stepper *stepper, const struct plan *plan,
 	}
 	restore_saved(stepper, plan, cfa, registers);
 	set_register(registers, (uint8_t)stepper->arch->dwarf_sp, cfa);
-	cursor->at = cfa;
+	cursor->stack_at = cfa;
 	cursor_move(cursor, stepper, ra, PC_RETURN, plan->found_by);
 	return true;
 }
@@ -253,7 +252,8 @@ static bool step_by_row(struct stepper *stepper, const struct plan *plan, struct
 		return false;
 	for (uint8_t reg = 0; reg < ARCH_DWARF_REGS; reg++)
 		restore_register(&a, reg, &cursor->registers);
-	cursor->at = register_known(&cursor->registers, sp) ? cursor->registers.at[sp] : a.cfa;
+	cursor->stack_at =
+		register_known(&cursor->registers, sp) ? cursor->registers.at[sp] : a.cfa;
 	cursor_move(cursor, stepper, ra, plan->signal_frame ? PC_EXACT : PC_RETURN,
 		    plan->found_by);
 	cursor->switched_by_signal = plan->signal_frame;
@@ -284,7 +284,7 @@ static bool step_over_signal(struct stepper *stepper, const struct plan *plan,
 		set_register(&restored, (uint8_t)reg, value);
 	}
 	cursor->registers = restored;
-	cursor->at = restored.at[sp];
+	cursor->stack_at = restored.at[sp];
 	cursor_move(cursor, stepper, restored.at[pc], PC_EXACT, plan->found_by);
 	cursor->switched_by_signal = true;
 	return true;

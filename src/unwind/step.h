@@ -10,12 +10,9 @@
 
 /* A frame on the way. */
 struct cursor {
-	uint64_t pc;
-	enum pc_kind kind;
+	struct pc pc;
 	enum found_by found_by;
-	/* Where in the stack it is: its SP, or where only a frame record is known, the lowest value that
-	 * SP can have. */
-	uint64_t at;
+	uint64_t stack_at;       /* as stack_va of struct frame */
 	bool switched_by_signal; /* the step here crossed a signal frame */
 	/* By DWARF number. The pc is among them (PLT stubs' CFI asks for it). A register of which
 	 * nothing is known keeps its value where compilers promise that, and also where they do not:
@@ -64,11 +61,11 @@ static inline uint64_t address_of(const struct stepper *stepper, uint64_t value)
 static inline void cursor_move(struct cursor *cursor, const struct stepper *stepper,
 			       uint64_t ra, enum pc_kind kind, enum found_by found_by)
 {
-	cursor->pc = stepper->arch->strip_pointer(ra, stepper->pac_mask);
-	cursor->kind = kind;
+	cursor->pc =
+		(struct pc){stepper->arch->strip_pointer(ra, stepper->pac_mask), (uint8_t)kind};
 	cursor->found_by = found_by;
 	cursor->switched_by_signal = false;
-	set_register(&cursor->registers, (uint8_t)stepper->arch->dwarf_pc, cursor->pc);
+	set_register(&cursor->registers, (uint8_t)stepper->arch->dwarf_pc, cursor->pc.va);
 	if (kind == PC_RETURN && stepper->arch->dwarf_lr >= 0)
 		cursor->registers.known &= ~(UINT64_C(1) << stepper->arch->dwarf_lr);
 }

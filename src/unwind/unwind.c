@@ -45,19 +45,19 @@ static bool leads_elsewhere(const struct walk *walk, uint64_t from)
 {
 	const struct cursor *to = &walk->cursor;
 
-	return to->switched_by_signal || to->at < walk->run_start ||
-	       !memory_same_stack(&walk->unwinder->stepper.memory, from, to->at);
+	return to->switched_by_signal || to->stack_at < walk->run_start ||
+	       !memory_same_stack(&walk->unwinder->stepper.memory, from, to->stack_at);
 }
 
 static bool is_marked(struct walk *walk)
 {
 	const struct cursor *cursor = &walk->cursor;
 
-	if (cursor->pc == walk->mark_pc && cursor->at == walk->mark_at)
+	if (cursor->pc.va == walk->mark_pc && cursor->stack_at == walk->mark_at)
 		return true;
 	if (++walk->mark_age >= walk->mark_life) {
-		walk->mark_pc = cursor->pc;
-		walk->mark_at = cursor->at;
+		walk->mark_pc = cursor->pc.va;
+		walk->mark_at = cursor->stack_at;
 		walk->mark_life *= 2;
 		walk->mark_age = 0;
 	}
@@ -68,7 +68,7 @@ static bool is_marked(struct walk *walk)
  * register may claim any place above: of such steps there could be 2^64. */
 static bool uses_stack(struct walk *walk, uint64_t from)
 {
-	uint64_t to = walk->cursor.at;
+	uint64_t to = walk->cursor.stack_at;
 
 	return to > from && to - from >= sizeof(uint64_t) &&
 	       memory_has_piece(&walk->unwinder->stepper.memory, to - 1);
@@ -82,12 +82,12 @@ static bool makes_progress(struct walk *walk, uint64_t from_pc, uint64_t from)
 		return false;
 	if (uses_stack(walk, from))
 		return true;
-	if (to->at == from && to->pc == from_pc)
+	if (to->stack_at == from && to->pc.va == from_pc)
 		return false;
-	if (to->at < from) {
+	if (to->stack_at < from) {
 		if (!leads_elsewhere(walk, from))
 			return false;
-		walk->run_start = to->at;
+		walk->run_start = to->stack_at;
 	}
 	return ++walk->side_steps <= SIDE_STEPS_MAX;
 }
@@ -98,15 +98,15 @@ static bool accept(struct walk *walk, uint64_t from_pc, uint64_t from)
 	struct unwinder *u = walk->unwinder;
 	struct cursor *to = &walk->cursor;
 
-	if (to->pc == 0 && to->kind == PC_RETURN)
+	if (to->pc.va == 0 && to->pc.kind == PC_RETURN)
 		return end_at(&walk->ending, STOP_OUTERMOST, NULL, 0);
 	if (!makes_progress(walk, from_pc, from))
 		return end_at(&walk->ending, STOP_NO_PROGRESS, NULL, from_pc);
-	walk->plan = cache_plan(&u->cache, &u->planner, to->pc, to->kind);
-	if (walk->plan->kind == PLAN_NOT_CODE && to->kind == PC_RETURN)
-		return end_at(&walk->ending, STOP_NOT_CODE, NULL, to->pc);
+	walk->plan = cache_plan(&u->cache, &u->planner, to->pc);
+	if (walk->plan->kind == PLAN_NOT_CODE && to->pc.kind == PC_RETURN)
+		return end_at(&walk->ending, STOP_NOT_CODE, NULL, to->pc.va);
 	if (walk->plan->is_entered)
-		to->kind = PC_EXACT;
+		to->pc.kind = PC_EXACT;
 	return true;
 }
 
@@ -115,8 +115,7 @@ static bool accept(struct walk *walk, uint64_t from_pc, uint64_t from)
 static const struct module_range *range_of(const struct unwinder *u,
 					   const struct cursor *cursor)
 {
-	return module_range_at(u->planner.modules,
-			       cursor->kind == PC_RETURN ? cursor->pc - 1 : cursor->pc);
+	return module_range_at(u->planner.modules, pc_lookup(cursor->pc));
 }
 
 static bool has_way(const struct plan *plan)
@@ -134,15 +133,15 @@ static bool no_way(struct walk *walk)
 	if (walk->ending.stop != STOP_NO_CFI)
 		return false;
 	if (walk->plan->kind == PLAN_BAD_CFI)
-		return end_at(&walk->ending, STOP_BAD_CFI, NULL, cursor->pc);
+		return end_at(&walk->ending, STOP_BAD_CFI, NULL, cursor->pc.va);
 	if (!range_of(walk->unwinder, cursor))
-		return end_at(&walk->ending, STOP_NO_MODULE, NULL, cursor->pc);
+		return end_at(&walk->ending, STOP_NO_MODULE, NULL, cursor->pc.va);
 	return false;
 }
 
 static bool fall_back(struct walk *walk)
 {
-	uint64_t pc = walk->cursor.pc, at = walk->cursor.at;
+	uint64_t pc = walk->cursor.pc.va, at = walk->cursor.stack_at;
 
 	if (!step_by_fallback(&walk->unwinder->stepper, walk->plan, &walk->cursor,
 			      &walk->ending))
@@ -175,7 +174,7 @@ static bool step_exact(struct walk *walk)
 	struct plan copy = *plan;
 
 	if (step_by_plan(&walk->unwinder->stepper, plan, &walk->cursor, &walk->ending) &&
-	    accept(walk, before.pc, before.at))
+	    accept(walk, before.pc.va, before.stack_at))
 		return true;
 	if (!is_cfi_at_fault(walk->ending.stop))
 		return false;
@@ -192,13 +191,13 @@ static bool step_exact(struct walk *walk)
 
 static bool step(struct walk *walk)
 {
-	uint64_t pc = walk->cursor.pc, at = walk->cursor.at;
+	uint64_t pc = walk->cursor.pc.va, at = walk->cursor.stack_at;
 
 	if (walk->plan->kind == PLAN_OUTERMOST)
 		return end_at(&walk->ending, STOP_OUTERMOST, NULL, 0);
 	if (!has_way(walk->plan))
 		return fall_back(walk);
-	if (walk->cursor.kind == PC_EXACT)
+	if (walk->cursor.pc.kind == PC_EXACT)
 		return step_exact(walk);
 	if (step_by_plan(&walk->unwinder->stepper, walk->plan, &walk->cursor, &walk->ending))
 		return accept(walk, pc, at);
@@ -211,8 +210,8 @@ static void walk_begin(struct walk *walk, struct unwinder *u, const struct threa
 	u->stepper.entry_searches = 0;
 	*walk = (struct walk){.unwinder = u, .thread = thread, .mark_life = 1};
 	cursor_begin(&walk->cursor, &u->stepper, &thread->registers);
-	walk->run_start = walk->cursor.at;
-	walk->plan = cache_plan(&u->cache, &u->planner, walk->cursor.pc, PC_EXACT);
+	walk->run_start = walk->cursor.stack_at;
+	walk->plan = cache_plan(&u->cache, &u->planner, walk->cursor.pc);
 }
 
 static bool add_frame(struct walk *walk)
@@ -224,8 +223,8 @@ static bool add_frame(struct walk *walk)
 		return end_at(&walk->ending, STOP_LIMIT, NULL, 0);
 	folding_add(folding, (struct frame){
 				     .pc = walk->cursor.pc,
-				     .kind = (uint8_t)walk->cursor.kind,
 				     .found_by = (uint8_t)walk->cursor.found_by,
+				     .stack_va = walk->cursor.stack_at,
 			     });
 	return true;
 }
@@ -237,9 +236,9 @@ static const char *place_of(struct unwinder *u, const struct cursor *cursor)
 	const struct module_range *range = range_of(u, cursor);
 
 	if (!range)
-		return arena_printf(u->arena, "0x%" PRIx64, cursor->pc);
+		return arena_printf(u->arena, "0x%" PRIx64, cursor->pc.va);
 	return arena_printf(u->arena, "%s+0x%" PRIx64, range->module->name,
-			    cursor->pc - range->bias);
+			    cursor->pc.va - range->bias);
 }
 
 static const char *not_captured_detail(struct walk *walk)

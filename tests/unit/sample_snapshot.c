@@ -45,9 +45,9 @@ static struct thread thread_main(struct arena *arena)
 				{UINT64_MAX - 4, {stack_bytes, 4}});
 	thread.stack = (struct stack){.count = 3, .stop = STOP_OUTERMOST};
 	thread.stack.frames =
-		COPY_OF(arena, struct frame, {0x401136, PC_EXACT, FOUND_REGISTERS},
-			{0x7f5c3a042520, PC_RETURN, FOUND_CFI},
-			{0x401190, PC_RETURN, FOUND_CFI});
+		COPY_OF(arena, struct frame, {{0x401136, PC_EXACT}, FOUND_REGISTERS, 0},
+			{{0x7f5c3a042520, PC_RETURN}, FOUND_CFI, 0},
+			{{0x401190, PC_RETURN}, FOUND_CFI, 0});
 	return thread;
 }
 
@@ -71,11 +71,12 @@ static struct thread thread_in_signal(struct arena *arena)
 		.stop_detail = "libfoo.so+0x1234",
 	};
 	thread.stack.frames =
-		COPY_OF(arena, struct frame, {0x401136, PC_EXACT, FOUND_REGISTERS},
-			{0x401200, PC_RETURN, FOUND_CFI},
-			{0x7f5c3a042520, PC_EXACT, FOUND_SIGNAL},
-			{0x401172, PC_RETURN, FOUND_FRAME_POINTER},
-			{0x401172, PC_RETURN, FOUND_FRAME_POINTER}, {0, PC_RETURN, FOUND_SCAN});
+		COPY_OF(arena, struct frame, {{0x401136, PC_EXACT}, FOUND_REGISTERS, 0},
+			{{0x401200, PC_RETURN}, FOUND_CFI, 0},
+			{{0x7f5c3a042520, PC_EXACT}, FOUND_SIGNAL, 0},
+			{{0x401172, PC_RETURN}, FOUND_FRAME_POINTER, 0},
+			{{0x401172, PC_RETURN}, FOUND_FRAME_POINTER, 0},
+			{{0, PC_RETURN}, FOUND_SCAN, 0});
 	return thread;
 }
 
@@ -180,9 +181,9 @@ struct snapshot sample_aarch64(struct arena *arena)
 	};
 
 	thread.stack.frames =
-		COPY_OF(arena, struct frame, {0xffffb0001000, PC_EXACT, FOUND_REGISTERS},
-			{0xffffb0002000, PC_RETURN, FOUND_LINK_REGISTER},
-			{0xaaaab0003000, PC_RETURN, FOUND_DEBUG_FRAME});
+		COPY_OF(arena, struct frame, {{0xffffb0001000, PC_EXACT}, FOUND_REGISTERS, 0},
+			{{0xffffb0002000, PC_RETURN}, FOUND_LINK_REGISTER, 0},
+			{{0xaaaab0003000, PC_RETURN}, FOUND_DEBUG_FRAME, 0});
 	snapshot.threads = COPY_OF(arena, struct thread, thread);
 	registers_trim(&snapshot);
 	return snapshot;

@@ -119,13 +119,13 @@ const struct stack *scene_walk(struct scene *s)
 
 static void print_frame(FILE *out, const struct frame *frame)
 {
-	uint64_t off = frame->pc - CODE_AT(0);
+	uint64_t off = frame->pc.va - CODE_AT(0);
 
 	if (off < 0x1000)
 		fprintf(out, "+0x%" PRIx64, off);
 	else
-		fprintf(out, "0x%" PRIx64, frame->pc);
-	fprintf(out, "%c%s; ", frame->kind == PC_EXACT ? '=' : '<',
+		fprintf(out, "0x%" PRIx64, frame->pc.va);
+	fprintf(out, "%c%s; ", frame->pc.kind == PC_EXACT ? '=' : '<',
 		found_by_text(frame->found_by));
 }
 

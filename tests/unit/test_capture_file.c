@@ -60,8 +60,8 @@ static void assert_same_stack(const struct stack *a, const struct stack *b)
 {
 	assert_int_equal(a->count, b->count);
 	for (size_t i = 0; i < a->count; i++) {
-		assert_int_equal(a->frames[i].pc, b->frames[i].pc);
-		assert_int_equal(a->frames[i].kind, b->frames[i].kind);
+		assert_int_equal(a->frames[i].pc.va, b->frames[i].pc.va);
+		assert_int_equal(a->frames[i].pc.kind, b->frames[i].pc.kind);
 		assert_int_equal(a->frames[i].found_by, b->frames[i].found_by);
 	}
 	assert_int_equal(a->folded, b->folded);
@@ -204,8 +204,9 @@ static void every_word_goes_there_and_back(void **state)
 	stack->frames = frames;
 	for (stack->count = 0; stack->count <= COUNT_OF(frames); stack->count++) {
 		for (size_t i = 0; i < stack->count; i++)
-			frames[i] =
-				(struct frame){i, (uint8_t)(i * 5 / 3 % 2), (uint8_t)(i / 2)};
+			frames[i] = (struct frame){{i, (uint8_t)(i * 5 / 3 % 2)},
+						   (uint8_t)(i / 2),
+						   0};
 		stack->stop = (enum stop)(stack->count % (STOP_LIMIT + 1));
 		snapshot.capture.method =
 			(enum capture_method)(stack->count % (CAPTURE_UNKNOWN + 1));
@@ -281,8 +282,8 @@ static void capture_of_elsewhere_is_read(void **state)
 	assert_int_equal(thread->registers.at[10], UINT64_MAX); /* RAX */
 	assert_int_equal(thread->stack.count, COUNT_OF(pcs));
 	for (size_t i = 0; i < COUNT_OF(pcs); i++) {
-		assert_int_equal(thread->stack.frames[i].pc, pcs[i]);
-		assert_int_equal(thread->stack.frames[i].kind, i ? PC_RETURN : PC_EXACT);
+		assert_int_equal(thread->stack.frames[i].pc.va, pcs[i]);
+		assert_int_equal(thread->stack.frames[i].pc.kind, i ? PC_RETURN : PC_EXACT);
 		assert_int_equal(thread->stack.frames[i].found_by, FOUND_RECORDED);
 	}
 	assert_int_equal(thread->stack.stop, STOP_UNKNOWN);
@@ -319,10 +320,10 @@ static void frames_may_be_objects(void **state)
 		"\"process_id\":1,\"threads\":[{\"tid\":1,\"stack_trace\":[{\"pc\":1},{\"pc\":\"0x2\","
 		"\"kind\":\"exact\",\"found_by\":\"signal\"},\"3\",{\"pc\":4,\"found_by\":\"magic\"}],"
 		"\"end\":\"struck by lightning\"}]}";
-	static const struct frame wanted[] = {{1, PC_EXACT, FOUND_REGISTERS},
-					      {2, PC_EXACT, FOUND_SIGNAL},
-					      {3, PC_RETURN, FOUND_CFI},
-					      {4, PC_RETURN, FOUND_RECORDED}};
+	static const struct frame wanted[] = {{{1, PC_EXACT}, FOUND_REGISTERS, 0},
+					      {{2, PC_EXACT}, FOUND_SIGNAL, 0},
+					      {{3, PC_RETURN}, FOUND_CFI, 0},
+					      {{4, PC_RETURN}, FOUND_RECORDED, 0}};
 	struct arena arena = {0};
 	struct snapshot snapshot = read_back(&arena, text);
 	const struct stack *stack = &snapshot.threads[0].stack;
@@ -330,8 +331,8 @@ static void frames_may_be_objects(void **state)
 	(void)state;
 	assert_int_equal(stack->count, COUNT_OF(wanted));
 	for (size_t i = 0; i < COUNT_OF(wanted); i++) {
-		assert_int_equal(stack->frames[i].pc, wanted[i].pc);
-		assert_int_equal(stack->frames[i].kind, wanted[i].kind);
+		assert_int_equal(stack->frames[i].pc.va, wanted[i].pc.va);
+		assert_int_equal(stack->frames[i].pc.kind, wanted[i].pc.kind);
 		assert_int_equal(stack->frames[i].found_by, wanted[i].found_by);
 	}
 	assert_int_equal(stack->stop, STOP_UNKNOWN);

@@ -729,8 +729,8 @@ static void test_default_folding(void **state)
 	assert_int_equal(stack->count, UNWIND_FRAMES_KEPT);
 	assert_int_equal(stack->folded, 100002 - UNWIND_FRAMES_KEPT);
 	assert_int_equal(stack->fold_at, UNWIND_FRAMES_KEPT / 2);
-	assert_int_equal(stack->frames[0].pc, CODE_AT(0x10));
-	assert_int_equal(stack->frames[UNWIND_FRAMES_KEPT - 1].pc, CODE_AT(0x50));
+	assert_int_equal(stack->frames[0].pc.va, CODE_AT(0x10));
+	assert_int_equal(stack->frames[UNWIND_FRAMES_KEPT - 1].pc.va, CODE_AT(0x50));
 	assert_int_equal(stack->stop, STOP_OUTERMOST);
 	scene_end(s);
 	test_free(s);
