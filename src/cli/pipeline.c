@@ -366,7 +366,7 @@ static void thread_report(struct arena *arena, const struct snapshot *snapshot,
 	const struct stack *stack = &thread->stack;
 	size_t total = 0;
 
-	*out = (struct report_thread){.thread = thread, .folded = stack->folded};
+	*out = (struct report_thread){.thread = thread, .elided = stack->elided};
 	for (size_t i = 0; i < stack->count; i++)
 		total += levels_of(lookup_of(lookups, &stack->frames[i]));
 	out->frames = arena_array(arena, struct report_frame, total);
@@ -375,8 +375,8 @@ static void thread_report(struct arena *arena, const struct snapshot *snapshot,
 		const struct lookup *lookup = lookup_of(lookups, frame);
 		struct report_frame base = frame_base(snapshot, frame, lookup);
 
-		if (i == stack->fold_at)
-			out->fold_at = out->frame_count;
+		if (i == stack->elided_at)
+			out->elided_at = out->frame_count;
 		if (!lookup->answer || !lookup->answer->frame_count)
 			out->frames[out->frame_count++] = base;
 		else

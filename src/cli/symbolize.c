@@ -24,8 +24,8 @@ static void unwind_again(struct arena *arena, const struct options *options,
 			continue;
 		unwind_thread(unwinder, thread);
 		/* Files missing here may have been there at the capture. */
-		if (thread->stack.count + thread->stack.folded <
-		    recorded.count + recorded.folded)
+		if (thread->stack.count + thread->stack.elided <
+		    recorded.count + recorded.elided)
 			thread->stack = recorded;
 	}
 }

@@ -26,13 +26,13 @@ static void put_frame(struct json_out *out, const struct report_frame *frame)
 	json_close(out, '}');
 }
 
-/* As json_put_stack_end does it for captures; the fold is counted in report frames here. */
+/* As json_put_stack_end does it for captures; the place is counted in report frames here. */
 static void put_stack(struct json_out *out, const struct report_thread *thread)
 {
 	struct stack end = thread->thread->stack;
 
-	end.folded = thread->folded;
-	end.fold_at = thread->fold_at;
+	end.elided = thread->elided;
+	end.elided_at = thread->elided_at;
 	json_open(out, "frames", '[');
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		json_new_line(out);

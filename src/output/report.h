@@ -29,8 +29,8 @@ struct report_thread {
 	const struct thread *thread; /* name, registers, why the stack ends */
 	struct report_frame *frames; /* innermost first */
 	size_t frame_count;
-	uint64_t folded; /* frames left out before frames[fold_at] */
-	size_t fold_at;
+	uint64_t elided; /* frames left out before frames[elided_at] */
+	size_t elided_at;
 };
 
 struct report {

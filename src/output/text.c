@@ -412,12 +412,12 @@ static void put_frame(struct sink *sink, size_t number, const struct report_fram
 	sink_char(sink, '\n');
 }
 
-static void put_folded(struct sink *sink, uint64_t folded)
+static void put_elided(struct sink *sink, uint64_t elided)
 {
-	if (!folded)
+	if (!elided)
 		return;
 	sink_text(sink, "  [");
-	sink_decimal(sink, folded);
+	sink_decimal(sink, elided);
 	sink_text(sink, " frames of a deep recursion are left out here]\n");
 }
 
@@ -439,14 +439,14 @@ static void put_stack(struct sink *sink, const struct report_thread *thread, boo
 	uint64_t number = 0;
 
 	for (size_t i = 0; i < thread->frame_count; i++, number++) {
-		if (i == thread->fold_at) {
-			put_folded(sink, thread->folded);
-			number += thread->folded;
+		if (i == thread->elided_at) {
+			put_elided(sink, thread->elided);
+			number += thread->elided;
 		}
 		put_frame(sink, number, &thread->frames[i], verbose);
 	}
-	if (thread->fold_at >= thread->frame_count)
-		put_folded(sink, thread->folded);
+	if (thread->elided_at >= thread->frame_count)
+		put_elided(sink, thread->elided);
 	if (thread->frame_count || !thread->thread->left_out)
 		put_stack_end(sink, thread->thread);
 }

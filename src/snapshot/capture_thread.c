@@ -137,8 +137,8 @@ static void read_stack_end(const struct node *up, struct stack *stack)
 	/* A reason of a later version stays readable as the detail. */
 	if (word && !stop_named(word, &stack->stop) && !stack->stop_detail)
 		stack->stop_detail = node_text(&end);
-	stack->folded = member_number(up, "folded_frames", UINT64_MAX);
-	stack->fold_at = (size_t)member_number(up, "folded_before", stack->count);
+	stack->elided = member_number(up, "folded_frames", UINT64_MAX);
+	stack->elided_at = (size_t)member_number(up, "folded_before", stack->count);
 }
 
 /* Stacker writes one piece, and one more for each stack that a signal handler interrupted. They are

@@ -198,6 +198,6 @@ void json_put_stack_end(struct json_out *out, const struct stack *stack)
 {
 	json_text(out, "end", stop_text(stack->stop));
 	json_text(out, "end_detail", stack->stop_detail);
-	json_count(out, "folded_frames", stack->folded);
-	json_count_or_null(out, "folded_before", stack->folded > 0, stack->fold_at);
+	json_count(out, "folded_frames", stack->elided);
+	json_count_or_null(out, "folded_before", stack->elided > 0, stack->elided_at);
 }

@@ -86,13 +86,13 @@ struct frame {
 	uint64_t stack_va;
 };
 
-/* Innermost frame first. When `folded` frames were left out of the middle (a runaway recursion),
- * they belong before frames[fold_at]. */
+/* Innermost frame first. When `elided` frames were left out of the middle (a runaway recursion),
+ * they belong before frames[elided_at]. */
 struct stack {
 	struct frame *frames;
 	size_t count;
-	uint64_t folded;
-	size_t fold_at;
+	uint64_t elided;
+	size_t elided_at;
 	enum stop stop;
 	const char *stop_detail; /* module+0xOFF, address, option that widens it; or NULL */
 };

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 #include "unwind/cache.h"
+#include "unwind/elision.h"
 #include "unwind/fallback.h"
-#include "unwind/folding.h"
 
 /* How often a walk may go to another stack, or step without using captured stack. Real ones do
  * so a few times: signal handlers on stacks of their own, coroutines that called each other,
@@ -22,7 +22,7 @@ struct unwinder {
 	struct planner planner;
 	struct cache cache;
 	struct stepper stepper;
-	struct folding folding;
+	struct elision elision;
 };
 
 struct walk {
@@ -216,12 +216,12 @@ static void walk_begin(struct walk *walk, struct unwinder *u, const struct threa
 
 static bool add_frame(struct walk *walk)
 {
-	struct folding *folding = &walk->unwinder->folding;
+	struct elision *elision = &walk->unwinder->elision;
 	uint64_t limit = walk->unwinder->options.frame_limit;
 
-	if (limit && folding->total == limit)
+	if (limit && elision->total == limit)
 		return end_at(&walk->ending, STOP_LIMIT, NULL, 0);
-	folding_add(folding, (struct frame){
+	elision_add(elision, (struct frame){
 				     .pc = walk->cursor.pc,
 				     .found_by = (uint8_t)walk->cursor.found_by,
 				     .stack_va = walk->cursor.stack_at,
@@ -292,7 +292,7 @@ struct unwinder *unwinder_new(struct arena *arena, const struct snapshot *snapsh
 	u->planner = (struct planner){arena, snapshot, modules, u->options.debug_files};
 	cache_begin(&u->cache, arena);
 	stepper_begin(&u->stepper, &u->planner);
-	folding_begin(&u->folding, arena,
+	elision_begin(&u->elision, arena,
 		      u->options.frames_kept ? u->options.frames_kept : UNWIND_FRAMES_KEPT);
 	return u;
 }
@@ -307,7 +307,7 @@ void unwind_thread(struct unwinder *u, struct thread *thread)
 	walk_begin(&walk, u, thread);
 	while (add_frame(&walk) && step(&walk))
 		;
-	folding_finish(&u->folding, &thread->stack);
+	elision_finish(&u->elision, &thread->stack);
 	thread->stack.stop = walk.ending.stop;
 	thread->stack.stop_detail = detail_of(&walk);
 }

@@ -17,11 +17,11 @@
 #include "snapshot/snapshot.h"
 #include "unwind/cfi.h"
 
-/* Frames kept of one stack; the middle of a deeper one is folded. Both halves are kept. */
+/* Frames kept of one stack; the middle of a deeper one is elided. Both halves are kept. */
 #define UNWIND_FRAMES_KEPT 2048
 
 struct unwind_options {
-	uint64_t frame_limit; /* stop after so many, folded ones included; 0: no limit */
+	uint64_t frame_limit; /* stop after so many, elided ones included; 0: no limit */
 	size_t frames_kept;   /* 0: UNWIND_FRAMES_KEPT */
 	/* Asked at most once a module, and only where it has code without call frame information. */
 	struct cfi_debug_files debug_files;

@@ -65,8 +65,8 @@ static struct thread thread_in_signal(struct arena *arena)
 
 	thread.stack = (struct stack){
 		.count = 6,
-		.folded = UINT64_C(123456789012),
-		.fold_at = 4,
+		.elided = UINT64_C(123456789012),
+		.elided_at = 4,
 		.stop = STOP_NO_CFI,
 		.stop_detail = "libfoo.so+0x1234",
 	};

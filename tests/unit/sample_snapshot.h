@@ -9,7 +9,7 @@
 
 #include "snapshot/snapshot.h"
 
-/* x86_64: a main thread with the usual stack, one with a signal frame and a fold, one left out. */
+/* x86_64: a main thread with the usual stack, one with a signal frame and an elision, one left out. */
 struct snapshot sample_x86_64(struct arena *arena);
 /* aarch64: pointer authentication, frame pointers, no load bias, nothing known about the host. */
 struct snapshot sample_aarch64(struct arena *arena);

@@ -137,8 +137,8 @@ const char *scene_text(struct scene *s)
 	FILE *out = open_memstream(&text, &size);
 
 	for (size_t i = 0; i < stack->count; i++) {
-		if (stack->folded && i == stack->fold_at)
-			fprintf(out, "... %" PRIu64 " folded; ", stack->folded);
+		if (stack->elided && i == stack->elided_at)
+			fprintf(out, "... %" PRIu64 " elided; ", stack->elided);
 		print_frame(out, &stack->frames[i]);
 	}
 	fputs(stop_text(stack->stop), out);

@@ -57,7 +57,7 @@ void scene_register(struct scene *s, int dwarf, uint64_t value);
 const struct stack *scene_walk(struct scene *s);
 
 /* The walk in words: "OFF KIND FOUND_BY; ...; STOP [DETAIL]", where OFF is `+0xN` in .text or an
- * address, KIND is `=` (exact) or `<` (return address). Folded frames are `... N folded`. */
+ * address, KIND is `=` (exact) or `<` (return address). Elided frames are `... N elided`. */
 const char *scene_text(struct scene *s);
 
 #endif

@@ -64,8 +64,8 @@ static void assert_same_stack(const struct stack *a, const struct stack *b)
 		assert_int_equal(a->frames[i].pc.kind, b->frames[i].pc.kind);
 		assert_int_equal(a->frames[i].found_by, b->frames[i].found_by);
 	}
-	assert_int_equal(a->folded, b->folded);
-	assert_int_equal(a->fold_at, b->fold_at);
+	assert_int_equal(a->elided, b->elided);
+	assert_int_equal(a->elided_at, b->elided_at);
 	assert_int_equal(a->stop, b->stop);
 	assert_same_text(a->stop_detail, b->stop_detail);
 }

@@ -74,8 +74,8 @@ static struct report report_of(struct arena *arena, const struct snapshot *snaps
 		arena_array(arena, struct report_frame, COUNT_OF(frame_forms));
 	memcpy(report.threads[0].frames, frame_forms, sizeof frame_forms);
 	report.threads[0].frame_count = COUNT_OF(frame_forms);
-	report.threads[0].folded = 1000000;
-	report.threads[0].fold_at = 3;
+	report.threads[0].elided = 1000000;
+	report.threads[0].elided_at = 3;
 	return report;
 }
 

@@ -695,40 +695,40 @@ static struct scene *begin_recursion(size_t depth)
 	return s;
 }
 
-static void test_folding(void **state)
+static void test_elision(void **state)
 {
 	static const struct {
 		size_t depth, kept;
 		const char *want;
-	} folds[] = {
+	} elisions[] = {
 		{2, 4, "+0x10=registers; +0x20<cfi; +0x20<cfi; +0x50<cfi; outermost frame"},
 		{3, 4,
-		 "+0x10=registers; +0x20<cfi; ... 1 folded; +0x20<cfi; +0x50<cfi; outermost frame"},
+		 "+0x10=registers; +0x20<cfi; ... 1 elided; +0x20<cfi; +0x50<cfi; outermost frame"},
 		{3, 5,
 		 "+0x10=registers; +0x20<cfi; +0x20<cfi; +0x20<cfi; +0x50<cfi; outermost frame"},
 		{100000, 4,
-		 "+0x10=registers; +0x20<cfi; ... 99998 folded; +0x20<cfi; +0x50<cfi; outermost frame"},
-		{100000, 1, "+0x10=registers; ... 100000 folded; +0x50<cfi; outermost frame"},
+		 "+0x10=registers; +0x20<cfi; ... 99998 elided; +0x20<cfi; +0x50<cfi; outermost frame"},
+		{100000, 1, "+0x10=registers; ... 100000 elided; +0x50<cfi; outermost frame"},
 	};
 
 	(void)state;
-	for (size_t i = 0; i < LENGTH(folds); i++) {
-		struct scene *s = begin_recursion(folds[i].depth);
+	for (size_t i = 0; i < LENGTH(elisions); i++) {
+		struct scene *s = begin_recursion(elisions[i].depth);
 
-		s->options.frames_kept = folds[i].kept;
-		expect(s, folds[i].want);
+		s->options.frames_kept = elisions[i].kept;
+		expect(s, elisions[i].want);
 	}
 }
 
-static void test_default_folding(void **state)
+static void test_default_elision(void **state)
 {
 	struct scene *s = begin_recursion(100000);
 	const struct stack *stack = scene_walk(s);
 
 	(void)state;
 	assert_int_equal(stack->count, UNWIND_FRAMES_KEPT);
-	assert_int_equal(stack->folded, 100002 - UNWIND_FRAMES_KEPT);
-	assert_int_equal(stack->fold_at, UNWIND_FRAMES_KEPT / 2);
+	assert_int_equal(stack->elided, 100002 - UNWIND_FRAMES_KEPT);
+	assert_int_equal(stack->elided_at, UNWIND_FRAMES_KEPT / 2);
 	assert_int_equal(stack->frames[0].pc.va, CODE_AT(0x10));
 	assert_int_equal(stack->frames[UNWIND_FRAMES_KEPT - 1].pc.va, CODE_AT(0x50));
 	assert_int_equal(stack->stop, STOP_OUTERMOST);
@@ -986,8 +986,8 @@ int main(void)
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_no_registers),
 		cmocka_unit_test(test_stacks_cut_short),
-		cmocka_unit_test(test_folding),
-		cmocka_unit_test(test_default_folding),
+		cmocka_unit_test(test_elision),
+		cmocka_unit_test(test_default_elision),
 		cmocka_unit_test(test_frame_limit),
 		cmocka_unit_test(test_a_cfi),
 		cmocka_unit_test(test_a_signed),
