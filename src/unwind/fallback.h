@@ -10,7 +10,7 @@
 #ifndef STACKER_UNWIND_FALLBACK_H
 #define STACKER_UNWIND_FALLBACK_H
 
-#include "unwind/step.h"
+#include "unwind/cursor.h"
 
 /* `plan` is that of the cursor's pc. On false the cursor is unchanged. */
 bool step_by_fallback(struct stepper *stepper, const struct plan *plan, struct cursor *cursor,

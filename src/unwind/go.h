@@ -19,7 +19,7 @@
 #ifndef STACKER_UNWIND_GO_H
 #define STACKER_UNWIND_GO_H
 
-#include "unwind/step.h"
+#include "unwind/cursor.h"
 
 /* Whether out->pc, of the kind that stands there, is in a function of Go; then the rest is filled in. */
 bool go_plan(const struct planner *planner, const struct module_range *range, struct plan *out);

@@ -6,9 +6,10 @@
 
 #include <inttypes.h>
 
-#include "unwind/cache.h"
 #include "unwind/elision.h"
 #include "unwind/fallback.h"
+#include "unwind/plan_cache.h"
+#include "unwind/step.h"
 
 /* How often a walk may go to another stack, or step without using captured stack. Real ones do
  * so a few times: signal handlers on stacks of their own, coroutines that called each other,
@@ -20,7 +21,7 @@ struct unwinder {
 	struct arena *arena;
 	struct unwind_options options;
 	struct planner planner;
-	struct cache cache;
+	struct plan_cache cache;
 	struct stepper stepper;
 	struct elision elision;
 };
@@ -102,7 +103,7 @@ static bool accept(struct walk *walk, uint64_t from_pc, uint64_t from)
 		return end_at(&walk->ending, STOP_OUTERMOST, NULL, 0);
 	if (!makes_progress(walk, from_pc, from))
 		return end_at(&walk->ending, STOP_NO_PROGRESS, NULL, from_pc);
-	walk->plan = cache_plan(&u->cache, &u->planner, to->pc);
+	walk->plan = plan_cached(&u->cache, &u->planner, to->pc);
 	if (walk->plan->kind == PLAN_NOT_CODE && to->pc.kind == PC_RETURN)
 		return end_at(&walk->ending, STOP_NOT_CODE, NULL, to->pc.va);
 	if (walk->plan->is_entered)
@@ -211,7 +212,7 @@ static void walk_begin(struct walk *walk, struct unwinder *u, const struct threa
 	*walk = (struct walk){.unwinder = u, .thread = thread, .mark_life = 1};
 	cursor_begin(&walk->cursor, &u->stepper, &thread->registers);
 	walk->run_start = walk->cursor.stack_at;
-	walk->plan = cache_plan(&u->cache, &u->planner, walk->cursor.pc);
+	walk->plan = plan_cached(&u->cache, &u->planner, walk->cursor.pc);
 }
 
 static bool add_frame(struct walk *walk)
@@ -290,7 +291,7 @@ struct unwinder *unwinder_new(struct arena *arena, const struct snapshot *snapsh
 	if (options)
 		u->options = *options;
 	u->planner = (struct planner){arena, snapshot, modules, u->options.debug_files};
-	cache_begin(&u->cache, arena);
+	plan_cache_begin(&u->cache, arena);
 	stepper_begin(&u->stepper, &u->planner);
 	elision_begin(&u->elision, arena,
 		      u->options.frames_kept ? u->options.frames_kept : UNWIND_FRAMES_KEPT);
