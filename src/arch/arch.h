@@ -80,8 +80,14 @@ struct arch_frame {
  * that may be begun again when it had no time limit (see process/tracee.c). */
 struct arch_restartable {
 	int16_t syscall;
-	int8_t limit_slot; /* slot of the argument that limits its time; -1: it has none */
-	bool limit_is_int; /* an int, negative for none; else a pointer, NULL for none */
+	int8_t limit_slot; /* slot of the argument that tells whether its time is limited */
+	enum arch_limit {
+		ARCH_LIMIT_NEVER,   /* it has no such argument */
+		ARCH_LIMIT_INT,     /* an int, negative for none */
+		ARCH_LIMIT_POINTER, /* NULL for none */
+		ARCH_LIMIT_FLAG,    /* flags, without limit_flag for none */
+	} limit;
+	uint64_t limit_flag;
 };
 
 struct syscall_names;

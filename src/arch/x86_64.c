@@ -115,13 +115,16 @@ static const struct landmark {
 };
 /* Numbers of asm/unistd_64.h. The fourth argument is in R10, the fifth in R8. */
 static const struct arch_restartable restartables[] = {
-	{232, R10, true},   /* epoll_wait */
-	{281, R10, true},   /* epoll_pwait */
-	{441, R10, false},  /* epoll_pwait2 */
-	{65, -1, false},    /* semop */
-	{220, R10, false},  /* semtimedop */
-	{128, RDX, false},  /* rt_sigtimedwait, sigwaitinfo */
-	{208, R8, false},   /* io_getevents */
+	{232, R10, ARCH_LIMIT_INT, 0},       /* epoll_wait */
+	{281, R10, ARCH_LIMIT_INT, 0},       /* epoll_pwait */
+	{441, R10, ARCH_LIMIT_POINTER, 0},   /* epoll_pwait2 */
+	{65, -1, ARCH_LIMIT_NEVER, 0},       /* semop */
+	{220, R10, ARCH_LIMIT_POINTER, 0},   /* semtimedop */
+	{128, RDX, ARCH_LIMIT_POINTER, 0},   /* rt_sigtimedwait, sigwaitinfo */
+	{208, R8, ARCH_LIMIT_POINTER, 0},    /* io_getevents */
+	/* io_uring_enter: with IORING_ENTER_EXT_ARG a limit may be in memory. EINTR means that it
+	 * handed in nothing: else it returns how much. */
+	{426, R10, ARCH_LIMIT_FLAG, 1 << 3},
 };
 /* clang-format on */
 

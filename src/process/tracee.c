@@ -159,9 +159,16 @@ static bool has_no_time_limit(const struct arch_restartable *call,
 {
 	uint64_t limit = call->limit_slot < 0 ? 0 : registers->at[call->limit_slot];
 
-	if (call->limit_slot < 0)
+	switch (call->limit) {
+	case ARCH_LIMIT_INT:
+		return (int32_t)limit < 0;
+	case ARCH_LIMIT_POINTER:
+		return limit == 0;
+	case ARCH_LIMIT_FLAG:
+		return !(limit & call->limit_flag);
+	default:
 		return true;
-	return call->limit_is_int ? (int32_t)limit < 0 : limit == 0;
+	}
 }
 
 static bool is_restartable(const struct arch *arch, const struct registers *registers)
