@@ -32,6 +32,7 @@ static __attribute__((noinline)) uint64_t grind(uint64_t grains)
 {
 	uint64_t flour = 0;
 
+	__asm__ volatile(""); /* an effect: else it is called once, for all sacks together */
 	for (uint64_t grain = 0; grain < grains; grain++)
 		flour += crush(grain) >> 32;
 	return flour;

@@ -128,7 +128,8 @@ int main(int argc, char **argv)
 	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		complain("writing stdout failed");
+		if (status != EXIT_NOTHING) /* else it was said */
+			complain("writing stdout failed");
 		status = EXIT_NOTHING;
 	}
 	arena_free(&arena);

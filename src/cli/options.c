@@ -42,7 +42,7 @@ static const struct option_row rows[] = {
 	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on threads that do not stop (default 1000)"},
 	{"stack-limit", 0, NUMBER, "BYTES", FIELD(stack_limit), FOR_LIVE, "of one thread's stack to copy (default 16777216)"},
 	{"stack-total", 0, NUMBER, "BYTES", FIELD(stack_total), FOR_LIVE, "of all stacks together (default 268435456)"},
-	{"max-frames", 0, NUMBER, "N", FIELD(max_frames), FOR_LIVE, "end a stack after N frames (default: no limit)"},
+	{"max-frames", 0, NUMBER, "N", FIELD(max_frames), FOR_LIVE, "end a stack after N frames, not counting inlined ones (default: no limit)"},
 	{"max-memory", 0, NUMBER, "BYTES", FIELD(max_memory), FOR_CAPTURE | FOR_REPORT | FOR_ADDR2LINE, "hold at most BYTES of what files decide (default 402653184)"},
 	{"method", 0, TEXT, "auto|bpf|ptrace", FIELD(method), FOR_LIVE, "how threads are read (default auto: bpf where it can be had)"},
 	{"never-stop", 0, FLAG, NULL, FIELD(never_stop), FOR_LIVE, "leave out threads rather than stop them"},

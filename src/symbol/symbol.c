@@ -331,6 +331,8 @@ static const char *no_debug_information(struct symbolizer *s, const struct modul
 
 	if (!module->build_id)
 		return "no debug information";
+	if (!s->options.fetch)
+		why = "--debuginfod may fetch it";
 	return arena_printf(s->arena, "no debug information (build-id %s)%s%s",
 			    module->build_id, why ? "; " : "", why ? why : "");
 }

@@ -391,11 +391,16 @@ def test_directory_without_permission(for_all, tmp_path):
 
 def test_full_disk(process, tmp_path):
     fails(program.run("capture", "-p", process.pid, "-o", "/dev/full"), program.NOTHING, "No space left")
-    with open("/dev/full", "wb") as full:
-        done = program.run("onephase", "-p", process.pid, stdout=full)
-        assert done.status == program.NOTHING and "stacker: " in done.err
-        done = program.run("--help", stdout=full)
-        assert done.status == program.NOTHING and "stacker: " in done.err
+    program.capture(process.pid, tmp_path / "c.json")
+    commands = [["onephase", "-p", process.pid], ["onephase", "-p", process.pid, "--format", "json"],
+                ["onephase", "-p", process.pid, "-o", "/dev/stdout"], ["capture", "-p", process.pid, "-o", "-"],
+                ["capture", "-p", process.pid, "-o", tmp_path / "again.json"], ["symbolize", "-i", tmp_path / "c.json"],
+                ["addr2line", "-e", paths.STACKER, "0x1000"], ["cache"], ["--help"], ["--version"]]
+    for command in commands:
+        with open("/dev/full", "wb") as full:
+            done = program.run(*command, stdout=full)
+        assert done.status == program.NOTHING, command
+        assert done.err.startswith("stacker: writing") and done.err.count("\n") == 1, (command, done.err)
 
 
 def test_small_file_system(process, tmp_path):

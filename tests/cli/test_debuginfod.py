@@ -109,7 +109,7 @@ def fetched():
 def test_not_without_the_option(subject, finder):
     finder.does(fetched())
     found, notes = subject.run()
-    assert not found and "debuginfod" not in notes and finder.asked() == 0 and not finder.log.exists()
+    assert not found and "debuginfod-find" not in notes and finder.asked() == 0 and not finder.log.exists()
 
 
 def test_found(subject, finder):

@@ -1,7 +1,10 @@
 """Situations that tracers get wrong: signals, bad calls, recursion, odd frames, odd code."""
+import os
+import pathlib
 import re
 import subprocess
 
+import paths
 import program
 import pytest
 import target
@@ -33,6 +36,24 @@ def test_signal(start, name, how):
         assert int(frames[at[0] + 1]["pc"], 16) == bad[how] and frames[at[0] + 1]["function"] is None
     if how == "first":  # the pc is the function's own first byte: the one before is another's
         assert frames[at[0] + 1]["function_offset"] == 0
+
+
+def cpu_seconds(tid):
+    fields = pathlib.Path(f"/proc/{tid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_demo_grinds_for_ever(tmp_path):
+    """What README shows of demo/sample.c is there however late one looks."""
+    sample = tmp_path / "sample"
+    subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", sample, paths.TOP / "demo/sample.c"], check=True)
+    with target.running(sample) as process:
+        process.lines_until("ready")
+        grinder = next(tid for tid in process.tids() if pathlib.Path(f"/proc/{tid}/comm").read_text() == "grinder\n")
+        # 1.5 s of processor time: more than grind() takes for a sack, so it is called again.
+        target.await_that(lambda: cpu_seconds(grinder) > 1.5, 60, lambda: "the grinder grinds")
+        names = [f["function"] for f in program.thread_of(program.report(process.pid), grinder)["frames"]]
+        assert names[:4] in (["crush", "grind", "fill_sacks", "grinder"], ["grind", "fill_sacks", "grinder", "start_thread"]), names
 
 
 @pytest.mark.parametrize("name", ["noreturn-gcc-O2", "noreturn-clang-O2"])
