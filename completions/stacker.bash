@@ -18,10 +18,19 @@ _stacker() {
 	local program=${COMP_WORDS[0]} command='' i
 	COMPREPLY=()
 
+	# --pid=1 is three words here.
+	[ "$word" != = ] || word=''
+	[ "$before" != = ] || before=${COMP_WORDS[COMP_CWORD - 2]}
+	# Options or a pid without a command mean onephase.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		capture | symbolize | onephase | addr2line | cache)
 			command=${COMP_WORDS[i]}
+			break
+			;;
+		-h | --help | -V | --version | -v | --verbose) ;;
+		-* | [0-9]*)
+			command=onephase
 			break
 			;;
 		esac
@@ -59,8 +68,7 @@ _stacker() {
 	esac
 
 	if [[ $word == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(_stacker_options "$program" "$command")" -- "$word")
-		[ -n "$command" ] || mapfile -t COMPREPLY < <(compgen -W '--help --version --verbose' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(_stacker_options "$program" "${command:-onephase}")" -- "$word")
 	elif [ -z "$command" ]; then
 		mapfile -t COMPREPLY < <(compgen -W \
 			"capture symbolize onephase addr2line cache $(_stacker_processes)" -- "$word")

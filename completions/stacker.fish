@@ -2,8 +2,9 @@
 
 set -l commands capture symbolize onephase addr2line cache
 set -l none "not __fish_seen_subcommand_from $commands"
-set -l live "__fish_seen_subcommand_from capture onephase"
-set -l report "__fish_seen_subcommand_from symbolize onephase"
+# Without a command it is onephase.
+set -l live "not __fish_seen_subcommand_from symbolize addr2line cache"
+set -l report "not __fish_seen_subcommand_from capture addr2line cache"
 set -l capture "__fish_seen_subcommand_from capture"
 set -l symbolize "__fish_seen_subcommand_from symbolize"
 set -l addr2line "__fish_seen_subcommand_from addr2line"
@@ -17,7 +18,6 @@ complete -c stacker -n $none -a cache -d "Tell where answers of earlier runs are
 complete -c stacker -n $none -a "(__fish_complete_pids)"
 complete -c stacker -s h -l help -d "Show the help"
 complete -c stacker -s V -l version -d "Show the version and what is built in"
-complete -c stacker -n $none -s v -l verbose -d "With --version: what the sandbox enforces"
 
 complete -c stacker -n $live -s p -l pid -x -a "(__fish_complete_pids)" -d "The process"
 complete -c stacker -n $live -s t -l tid -x -d "Only this thread"
@@ -31,6 +31,7 @@ complete -c stacker -n $live -l never-stop -d "Leave out threads rather than sto
 complete -c stacker -n $live -l no-realtime -d "Keep normal priority"
 complete -c stacker -n $live -l rolling -d "Hold one thread after the other"
 complete -c stacker -n $capture -s o -l output -r -F -d "The capture file"
+complete -c stacker -n $capture -l debug-dir -x -a "(__fish_complete_directories)" -d "Look for debug files here first"
 complete -c stacker -n $capture -l with-stacks -d "Write the bytes of the stacks too"
 complete -c stacker -n $capture -s q -l quiet -d "No progress and no hints"
 
