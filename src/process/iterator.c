@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ _Static_assert(BPF_RECORD_SLOTS == ARCH_SLOTS, "a record holds every architectur
 /* The kernel gives the load up (EAGAIN) when a signal comes meanwhile, be it one that only stops and
  * continues us. */
 #define LOADS_MAX 64
+/* Of the mapping of the program's variables, as the generated loader maps them. */
+#define GLOBALS_SIZE 4096
 
 #ifdef STACKER_WITHOUT_BPF
 
@@ -27,7 +30,7 @@ const char *iterator_missing(void)
 	return STACKER_WITHOUT_BPF;
 }
 
-static int programs_load(struct iterator *iterator)
+static int program_load(struct iterator *iterator)
 {
 	(void)iterator;
 	return -ENOTSUP;
@@ -41,7 +44,7 @@ const char *iterator_missing(void)
 }
 
 /* 0, or a negative errno. */
-static int programs_load(struct iterator *iterator)
+static int program_load(struct iterator *iterator)
 {
 	struct threads *skeleton = threads__open();
 	int result = -ENOMEM;
@@ -50,10 +53,10 @@ static int programs_load(struct iterator *iterator)
 		return result;
 	result = threads__load(skeleton);
 	if (result >= 0) {
-		iterator->records = skeleton->progs.thread_read.prog_fd;
-		iterator->glances = skeleton->progs.thread_glance.prog_fd;
-		skeleton->progs.thread_read.prog_fd = skeleton->progs.thread_glance.prog_fd =
-			-1;
+		iterator->program = skeleton->progs.thread_read.prog_fd;
+		iterator->glances_only = &skeleton->bss->glances_only;
+		skeleton->progs.thread_read.prog_fd = -1;
+		skeleton->bss = NULL; /* ours now */
 		result = 0;
 	}
 	threads__destroy(skeleton);
@@ -62,12 +65,12 @@ static int programs_load(struct iterator *iterator)
 
 #endif
 
-static int programs_load_patiently(struct iterator *iterator)
+static int program_load_patiently(struct iterator *iterator)
 {
 	int result = -EAGAIN;
 
 	for (int i = 0; i < LOADS_MAX && result == -EAGAIN; i++)
-		result = programs_load(iterator);
+		result = program_load(iterator);
 	return result;
 }
 
@@ -133,30 +136,28 @@ bool iterator_open(struct iterator *iterator, uint32_t pid, struct err *e)
 	int result;
 
 	*iterator = ITERATOR_CLOSED;
-	result = programs_load_patiently(iterator);
+	result = program_load_patiently(iterator);
 	if (result < 0)
 		return load_refused(result, e);
-	iterator->all_records = program_link(iterator->records, which);
-	iterator->all_glances = program_link(iterator->glances, which);
+	iterator->all = program_link(iterator->program, which);
 	if (iterator_is_open(iterator))
 		return true;
-	link_refused(iterator->all_records < 0 ? iterator->all_records : iterator->all_glances,
-		     e);
+	link_refused(iterator->all, e);
 	iterator_close(iterator);
 	return false;
 }
 
 bool iterator_is_open(const struct iterator *iterator)
 {
-	return iterator->all_records >= 0 && iterator->all_glances >= 0;
+	return iterator->all >= 0;
 }
 
 void iterator_close(struct iterator *iterator)
 {
-	fd_close_scoped(&iterator->all_glances);
-	fd_close_scoped(&iterator->all_records);
-	fd_close_scoped(&iterator->glances);
-	fd_close_scoped(&iterator->records);
+	fd_close_scoped(&iterator->all);
+	fd_close_scoped(&iterator->program);
+	if (iterator->glances_only)
+		munmap(iterator->glances_only, GLOBALS_SIZE);
 	*iterator = ITERATOR_CLOSED;
 }
 
@@ -218,7 +219,7 @@ bool iterator_read(const struct iterator *iterator,
 {
 	struct taker taker = {sizeof(struct bpf_record), take, NULL, context};
 
-	return iterate(iterator->all_records, &taker, e);
+	return iterate(iterator->all, &taker, e);
 }
 
 bool iterator_glance(const struct iterator *iterator,
@@ -226,13 +227,17 @@ bool iterator_glance(const struct iterator *iterator,
 		     void *context, struct err *e)
 {
 	struct taker taker = {sizeof(struct bpf_glance), NULL, take, context};
+	bool ok;
 
-	return iterate(iterator->all_glances, &taker, e);
+	*iterator->glances_only = true;
+	ok = iterate(iterator->all, &taker, e);
+	*iterator->glances_only = false;
+	return ok;
 }
 
 int iterator_of_thread(const struct iterator *iterator, uint32_t tid)
 {
-	int link = program_link(iterator->records, (struct which_tasks){.tid = tid});
+	int link = program_link(iterator->program, (struct which_tasks){.tid = tid});
 
 	return link >= 0 ? link : -1;
 }

@@ -12,16 +12,17 @@
 #include "process/bpf/record.h"
 
 struct iterator {
-	int records, glances;         /* programs */
-	int all_records, all_glances; /* bound to the process; -1: none */
+	int program;
+	int all;                /* bound to the process; -1: none */
+	uint32_t *glances_only; /* a variable of the program's */
 };
 
-#define ITERATOR_CLOSED ((struct iterator){-1, -1, -1, -1})
+#define ITERATOR_CLOSED ((struct iterator){-1, -1, NULL})
 
 /* NULL when it is built in; else what was missing when this program was built. */
 const char *iterator_missing(void);
 
-/* Loads the programs and binds them to a process. False with one phrase that says why it cannot be
+/* Loads the program and binds it to a process. False with one phrase that says why it cannot be
  * had here: ERR_PERMISSION or ERR_UNSUPPORTED. */
 bool iterator_open(struct iterator *iterator, uint32_t pid, struct err *e);
 bool iterator_is_open(const struct iterator *iterator);

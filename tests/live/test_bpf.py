@@ -18,6 +18,7 @@ import program
 import pytest
 import target
 import truth
+import wants
 
 BPF = ("--method", "bpf")
 CAPTURES = 1000
@@ -67,6 +68,20 @@ def test_same_registers_as_ptrace(start, bpf):
         differ = {n for n in one["registers"] if one["registers"][n] != other["registers"][n]}
         assert differ <= {"RAX", "ORIG_RAX", "X0"}, (differ, one["thread_name"])
         assert (one["state"], one["syscall"], one["stack_missing"]) == (other["state"], other["syscall"], 0)
+
+
+def test_one_program_is_loaded(start, bpf, tmp_path):
+    """To load one takes longer than all else that a capture of a small process does: it is looked, and glanced, with one."""
+    wants.tool("strace")
+    process = start("threads-gcc-O2")
+    process.told()
+    log = tmp_path / "log"
+    subprocess.run(["strace", "-f", "-o", log, "-e", "trace=bpf", program.paths.STACKER, "capture", "-p", str(process.pid), "-o",
+                    tmp_path / "capture.json", *BPF], stdout=subprocess.DEVNULL, timeout=program.RUN_S, check=True)
+    calls = re.findall(r"bpf\((\w+)", log.read_text())
+    assert calls.count("BPF_PROG_LOAD") == calls.count("BPF_LINK_CREATE") == 1 and calls.count("BPF_ITER_CREATE") == 2, calls
+    loaded, = re.findall(r"BPF_PROG_LOAD.* insn_cnt=(\d+)", log.read_text())
+    assert int(loaded) < 200, "a generated loader of two programs"
 
 
 def test_thousand_threads(start, bpf):

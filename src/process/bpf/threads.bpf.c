@@ -1,11 +1,17 @@
 /*
  * The task iterator: one record for each thread of a process, read without touching the thread; or
- * one glance, which tells only whether a record still holds.
+ * one glance, which tells only whether a record still holds. Both are one program, since loading one
+ * takes longer than all else that a capture of a small process does.
  *
  * It runs in the kernel, in the context of the program that reads the iterator's file. A thread that
  * is not on a processor has its user registers at the top of its kernel stack, where the entry code
  * saved them. The kernel's structures are named here with the few members that are needed; their
  * offsets are put in when the program is loaded, from the kernel's own type information (CO-RE).
+ *
+ * Following a pointer of the kernel's by the plain operator makes the verifier search all of that type
+ * information several times (since Linux 6.4: for "NAME__safe_rcu" and the like), anew on each way
+ * through the program: 1 ms or more. So there is one such pointer, followed before the first branch;
+ * the others are read as numbers.
  */
 #include <linux/bpf.h>
 
@@ -67,7 +73,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state, flags;
-	int exit_state, on_cpu, prio;
+	int exit_state, on_cpu, prio, pid;
 	unsigned long nvcsw, nivcsw;
 	__u64 self_exec_id;
 	struct pid *thread_pid;
@@ -84,17 +90,25 @@ struct bpf_iter__task {
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* The thread's id as the reader's pid namespace has it (the kernel's pid_nr_ns), or 0. */
+/* Set by the reader before it begins: whether it wants no more than glances. */
+__u32 glances_only;
+
+/* The thread's id as the reader's pid namespace has it (the kernel's pid_nr_ns), or 0. In the first
+ * one that is what the kernel itself calls it. */
 static __u32 tid_for_reader(const struct task_struct *task)
 {
-	const struct task_struct *reader = (const void *)bpf_get_current_task_btf();
+	const struct task_struct *reader = (const void *)bpf_get_current_task();
 	unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
-	const struct pid *pid = task->thread_pid;
-	const char *numbers = (const char *)&pid->numbers[0];
+	const struct pid *pid;
+	const char *numbers;
 	__u32 tid = 0;
 
-	if (!pid || pid->level < level)
+	if (level == 0)
+		return (__u32)task->pid;
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (!pid || BPF_CORE_READ(pid, level) < level)
 		return 0;
+	numbers = (const char *)&pid->numbers[0];
 	numbers += level * bpf_core_type_size(struct upid);
 	bpf_core_read(&tid, sizeof tid, &((const struct upid *)(const void *)numbers)->nr);
 	return tid;
@@ -156,14 +170,10 @@ static __u32 processor_of(const struct task_struct *task)
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
 }
 
-SEC("iter/task")
-int thread_read(struct bpf_iter__task *context)
+static void record_write(struct seq_file *out, const struct task_struct *task)
 {
-	const struct task_struct *task = context->task;
 	struct bpf_record record = {0};
 
-	if (!task)
-		return 0; /* the end of the list */
 	glance(&record.seen, task);
 	record.state = task->__state;
 	record.cpu = processor_of(task);
@@ -171,19 +181,29 @@ int thread_read(struct bpf_iter__task *context)
 	bpf_probe_read_kernel(record.name, sizeof record.name, task->comm);
 	if (!record.seen.on_cpu)
 		registers_read(&record, task);
-	bpf_seq_write(context->meta->seq, &record, sizeof record);
-	return 0;
+	bpf_seq_write(out, &record, sizeof record);
+}
+
+static void glance_write(struct seq_file *out, const struct task_struct *task)
+{
+	struct bpf_glance seen = {0};
+
+	glance(&seen, task);
+	bpf_seq_write(out, &seen, sizeof seen);
 }
 
 SEC("iter/task")
-int thread_glance(struct bpf_iter__task *context)
+int thread_read(struct bpf_iter__task *context)
 {
 	const struct task_struct *task = context->task;
-	struct bpf_glance seen = {0};
+	struct seq_file *out = context->meta->seq;
 
+	asm volatile("" : "+r"(out)); /* here, and not on each way */
 	if (!task)
-		return 0;
-	glance(&seen, task);
-	bpf_seq_write(context->meta->seq, &seen, sizeof seen);
+		return 0; /* the end of the list */
+	if (glances_only)
+		glance_write(out, task);
+	else
+		record_write(out, task);
 	return 0;
 }
