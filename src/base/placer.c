@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/urgency.h"
+
 #define PLACE 'p'
 #define GIVE_UP 'g'
 
@@ -56,6 +58,7 @@ __attribute__((noreturn)) static void serve(const struct placer_task *task, int 
 	struct answer answer = {.ok = false};
 
 	quiet_begin();
+	urgency_go_on();
 	if (is_asked(requests, program)) {
 		answer.ok = task->place(task->context, &answer.e);
 		if (write(answers, &answer, sizeof answer) < 0)

@@ -30,6 +30,16 @@ static void urgency_end(int number)
 	errno = error;
 }
 
+/* Somebody may have blocked all signals. */
+static void end_unblock(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* The end is sure before the beginning. */
 static bool end_arrange(void)
 {
@@ -38,6 +48,7 @@ static bool end_arrange(void)
 	struct itimerspec once = {.it_value = {0, URGENT_NS}};
 	timer_t timer;
 
+	end_unblock();
 	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	if (sigaction(SIGRTMIN, &action, NULL) != 0 ||
 	    timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) != 0)

@@ -242,10 +242,10 @@ def test_interrupted_stacker_lets_go(start):
 
 
 def traced_calls(log, pid, *options):
-    """[thread, what it did] of a capture by ptrace, in their order: priorities, what is written, ends; and its report."""
+    """[thread, what it did] of a report, in their order: priorities, what is written, ends; and its report."""
     wants.tool("strace")
     done = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=sched_setscheduler,setpriority,write,writev", program.paths.STACKER,
-                           "onephase", "-p", str(pid), "--format", "json", "--method", "ptrace", *options],
+                           "onephase", "-p", str(pid), "--format", "json", *options],
                           capture_output=True, text=True, timeout=program.RUN_S, check=True)
     rows = [line.split(None, 1) for line in log.read_text().splitlines()]
     return rows, json.loads(done.stdout)["capture"]["realtime"]
@@ -262,7 +262,7 @@ def test_realtime_is_given_back(start, tmp_path):
     of the work, and the report, have none of it (what they have ends by itself: base/urgency)."""
     process = start("threads-gcc-O2")
     process.told()
-    rows, is_told = traced_calls(tmp_path / "log", process.pid)
+    rows, is_told = traced_calls(tmp_path / "log", process.pid, "--method", "ptrace")
     asked = [what for _, what in rows if "SCHED_FIFO" in what]
     assert asked and is_told == any(what.endswith(" = 0") for what in asked), rows
     assert raised(rows) or os.geteuid() != 0, rows
@@ -272,10 +272,12 @@ def test_realtime_is_given_back(start, tmp_path):
     assert process.is_unharmed()
 
 
-def test_no_realtime(start, tmp_path):
+@pytest.mark.parametrize("method", ["auto", "ptrace"])
+def test_no_realtime(start, tmp_path, method):
+    """No priority is touched, neither for the stop nor for the rest of the work."""
     process = start("threads-gcc-O2")
     process.told()
-    rows, is_told = traced_calls(tmp_path / "log", process.pid, "--no-realtime")
+    rows, is_told = traced_calls(tmp_path / "log", process.pid, "--method", method, "--no-realtime")
     assert not is_told and not any("sched_setscheduler" in what or "setpriority" in what for _, what in rows), rows
 
 
