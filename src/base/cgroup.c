@@ -9,6 +9,8 @@
 #define TEXT_MAX ((size_t)4 << 20) /* mountinfo of a machine with thousands of containers */
 #define FILE_MAX ((size_t)64 << 10)
 #define FIELDS_MAX 32
+/* Version 1 says that there is no limit by a number of pages that does not fit. */
+#define NO_LIMIT (UINT64_C(1) << 62)
 
 /* How the files of a version are called. memory.stat counts the group and all below it, by names that
  * begin with "total_" in version 1. */
@@ -182,21 +184,23 @@ static uint64_t difference(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static uint64_t left_in(struct arena *arena, const char *directory, const struct names *names)
+/* memory.stat is read last, and only of groups with a limit: the kernel has to add up what all
+ * processors have counted. */
+static uint64_t left_in(struct arena *arena, const char *directory, const struct names *names,
+			uint64_t limit)
 {
-	const char *stat = file_text(arena, directory, "memory.stat");
-	uint64_t limit = UINT64_MAX, used;
+	const char *stat;
+	uint64_t used;
 
-	if (names->above)
-		limit = stat_number(stat, names->above, UINT64_MAX);
 	for (size_t i = 0; i < 2 && names->limits[i]; i++) {
 		uint64_t one =
 			number_in(file_text(arena, directory, names->limits[i]), UINT64_MAX);
 
 		limit = one < limit ? one : limit;
 	}
-	if (limit == UINT64_MAX)
-		return limit;
+	if (limit >= NO_LIMIT)
+		return UINT64_MAX;
+	stat = file_text(arena, directory, "memory.stat");
 	used = number_in(file_text(arena, directory, names->used), 0);
 	for (size_t i = 0; i < 2; i++)
 		used = difference(used, stat_number(stat, names->cached[i], 0));
@@ -206,12 +210,20 @@ static uint64_t left_in(struct arena *arena, const char *directory, const struct
 uint64_t cgroup_left(struct arena *arena, const struct cgroup_place *place,
 		     enum cgroup_version version)
 {
+	const struct names *names = &names_of[version];
 	char *path = arena_string(arena, place->path), *end = path + strlen(path);
-	uint64_t least = UINT64_MAX;
+	uint64_t least = UINT64_MAX, limit = UINT64_MAX;
+	const char *directory = arena_printf(arena, "%s%s", place->mount, path);
 
-	for (;;) {
+	if (names->above) {
+		limit = stat_number(file_text(arena, directory, "memory.stat"), names->above,
+				    UINT64_MAX);
+		if (limit >= NO_LIMIT && limit != UINT64_MAX)
+			return UINT64_MAX; /* it says so of all together */
+	}
+	for (;; limit = UINT64_MAX) {
 		uint64_t left = left_in(arena, arena_printf(arena, "%s%s", place->mount, path),
-					&names_of[version]);
+					names, limit);
 
 		least = left < least ? left : least;
 		if (end == path)

@@ -161,6 +161,9 @@ static void test_version_1(void **state)
 	file_write(tree, "a/b/memory.stat", "hierarchical_memory_limit 500000\n");
 	file_write(tree, "a/b/memory.usage_in_bytes", "100\n");
 	assert_int_equal(left(tree, CGROUP_1), 499900);
+	/* Nobody has a limit, whatever was read of the groups above meanwhile. */
+	file_write(tree, "a/b/memory.stat", "hierarchical_memory_limit 9223372036854771712\n");
+	assert_true(left(tree, CGROUP_1) == UINT64_MAX);
 }
 
 int main(void)
