@@ -33,6 +33,8 @@ struct question {
 	const struct options *options;
 	struct module module;
 	struct symbolizer *symbolizer;
+	bool is_watched;      /* stdout is a terminal: names are made harmless */
+	uint64_t begin, size; /* --section: what offsets count from; else 0 and the largest */
 };
 
 /* ---- Printing ---- */
@@ -44,14 +46,25 @@ static const char *file_shown(const struct options *options, const char *file)
 	return slash ? slash + 1 : file;
 }
 
-static void print_level(struct sink *out, const struct options *options,
+static void print_name(struct sink *out, const struct question *q, const char *name)
+{
+	if (q->is_watched)
+		sink_foreign(out, name);
+	else
+		sink_text(out, name);
+}
+
+static void print_level(struct sink *out, const struct question *q,
 			const struct symbol_frame *frame)
 {
+	const struct options *options = q->options;
+
 	if (options->functions) {
-		sink_text(out, frame->function && *frame->function ? frame->function : "??");
+		print_name(out, q,
+			   frame->function && *frame->function ? frame->function : "??");
 		sink_text(out, options->pretty ? " at " : "\n");
 	}
-	sink_text(out, frame->file ? file_shown(options, frame->file) : "??");
+	print_name(out, q, frame->file ? file_shown(options, frame->file) : "??");
 	sink_char(out, ':');
 	if (frame->line)
 		sink_decimal(out, frame->line);
@@ -67,24 +80,25 @@ static void print_unknown(struct sink *out, const struct options *options)
 	sink_text(out, "??:0\n");
 }
 
-static void print_answer(struct sink *out, const struct options *options,
+static void print_answer(struct sink *out, const struct question *q,
 			 const struct symbol_answer *answer)
 {
+	const struct options *options = q->options;
 	size_t levels = options->inlines ? answer->frame_count : 1;
 
 	if (options->addresses) {
 		sink_text(out, "0x");
-		sink_hex(out, answer->ea, 16);
+		sink_hex(out, answer->ea - q->begin, 16);
 		sink_text(out, options->pretty ? ": " : "\n");
 	}
-	if (answer->frame_count == 0) {
+	if (answer->frame_count == 0 || answer->ea - q->begin >= q->size) {
 		print_unknown(out, options);
 		return;
 	}
 	for (size_t i = 0; i < levels; i++) {
 		if (i && options->pretty)
 			sink_text(out, " (inlined by) ");
-		print_level(out, options, &answer->frames[i]);
+		print_level(out, q, &answer->frames[i]);
 	}
 }
 
@@ -95,7 +109,7 @@ static void answer_all(struct question *q, struct symbol_answer *answers, size_t
 	sink_init(&out, stdout);
 	symbolize(q->symbolizer, &q->module, answers, count);
 	for (size_t i = 0; i < count; i++)
-		print_answer(&out, q->options, &answers[i]);
+		print_answer(&out, q, &answers[i]);
 	sink_flush(&out);
 	fflush(stdout);
 }
@@ -136,8 +150,54 @@ static uint64_t address_of(const struct question *q, const char *text)
 	text += strspn(text, " \t\v\f\r\n");
 	if (isdigit((unsigned char)*text) || !*text ||
 	    (isxdigit((unsigned char)*text) && !strchr(text, '+')))
-		return strtoull(text, NULL, 16);
+		return strtoull(text, NULL, 16) + q->begin;
 	return symbolic_address(q->module.elf, text);
+}
+
+/* What is asked for and cannot be had. */
+static bool options_check(const struct options *options, struct err *e)
+{
+	const char *target = options->target;
+
+	for (size_t i = 0; i < options->argument_count; i++)
+		if (options->arguments[i][0] == '@')
+			return err_set(e, ERR_USAGE,
+				       "%s: no options are read from files; addresses may come "
+				       "from standard input",
+				       options->arguments[i]);
+	if (target && strcmp(target, "default") != 0 && strncmp(target, "elf64-", 6) != 0)
+		return err_set(e, ERR_USAGE, "--target=%s: only 64-bit ELF files are read",
+			       target);
+	return true;
+}
+
+/* Object files and kernel modules: without their relocations every unit seems to begin at 0. */
+static bool relocations_check(const struct elf *elf, struct err *e)
+{
+	for (size_t i = 0; elf->type == ET_REL && i < elf->section_count; i++)
+		if (elf->sections[i].type == SHT_RELA &&
+		    strstr(elf->sections[i].name, ".debug_"))
+			return err_set(e, ERR_UNSUPPORTED,
+				       "%s: not linked, and relocations of debug information "
+				       "are not applied: use the linked file",
+				       elf->name);
+	return true;
+}
+
+static bool section_find(struct question *q, struct err *e)
+{
+	const char *name = q->options->section;
+	const struct elf *elf = q->module.elf;
+	const struct elf_section *section = name ? elf_section(elf, name) : NULL;
+
+	q->size = UINT64_MAX;
+	if (!name)
+		return true;
+	if (!section)
+		return err_set(e, ERR_NOT_FOUND, "%s: has no section %s", elf->name, name);
+	q->begin = section->ea;
+	q->size = section->size;
+	return true;
 }
 
 static void answer_arguments(struct question *q, const struct options *options)
@@ -253,14 +313,17 @@ int addr2line_run(struct arena *arena, const struct options *options)
 		.cache = options->cache,
 	};
 	struct named_file file = options->named->executable;
-	struct question q = {.options = options};
+	struct question q = {.options = options, .is_watched = isatty(STDOUT_FILENO)};
 	struct err e = {0};
 
+	if (!options_check(options, &e))
+		return fail(&e);
 	if (!options->executable && !named_file_open(&file, arena, "a.out", &e))
 		return fail(&e);
 	stdout_pipe_may_end_us();
 	confine(options, -1);
-	if (!module_open_named(&q.module, arena, &file, &e))
+	if (!module_open_named(&q.module, arena, &file, &e) ||
+	    !relocations_check(q.module.elf, &e) || !section_find(&q, &e))
 		return fail(&e);
 	q.symbolizer = symbolizer_new(arena, &how);
 	if (options->argument_count)

@@ -47,7 +47,9 @@ struct options {
 	bool no_cache, clear;
 	const struct store *cache; /* where one can be had: set by main; or NULL */
 	/* addr2line */
-	bool addresses, functions, inlines, demangle, pretty, basenames;
+	bool addresses, functions, inlines, demangle, pretty, basenames, limit_asked;
+	const char *section; /* addresses are offsets in it; NULL: they are addresses */
+	const char *target;  /* of binutils: the format of the file */
 	const char *const *arguments; /* what is not an option */
 	size_t argument_count;
 };

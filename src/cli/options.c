@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-enum option_kind { FLAG, TEXT, LIST, NUMBER };
+enum option_kind { FLAG, TEXT, LIST, NUMBER, STYLE };
 
 struct option_row {
 	const char *name; /* long, without the dashes */
@@ -18,7 +18,7 @@ struct option_row {
 	const char *value; /* how help calls its value; NULL for flags */
 	size_t field;      /* offset in struct options */
 	unsigned commands;
-	const char *help;
+	const char *help; /* NULL: not shown, another spelling of an option that is */
 };
 
 #define FIELD(name) offsetof(struct options, name)
@@ -57,11 +57,17 @@ static const struct option_row rows[] = {
 	{"addresses", 'a', FLAG, NULL, FIELD(addresses), FOR_ADDR2LINE, "show addresses"},
 	{"functions", 'f', FLAG, NULL, FIELD(functions), FOR_ADDR2LINE, "show function names"},
 	{"inlines", 'i', FLAG, NULL, FIELD(inlines), FOR_ADDR2LINE, "show inlined callers too"},
-	{"demangle", 'C', FLAG, NULL, FIELD(demangle), FOR_ADDR2LINE, "demangle function names"},
+	{"demangle", 'C', STYLE, NULL, FIELD(demangle), FOR_ADDR2LINE, "demangle function names (=STYLE: auto, gnu-v3, rust, dlang, none)"},
 	{"pretty-print", 'p', FLAG, NULL, FIELD(pretty), FOR_ADDR2LINE, "one line for each location"},
 	{"basenames", 's', FLAG, NULL, FIELD(basenames), FOR_ADDR2LINE, "file names without directories"},
+	{"section", 'j', TEXT, "NAME", FIELD(section), FOR_ADDR2LINE, "addresses are offsets in this section"},
+	{"target", 'b', TEXT, "FORMAT", FIELD(target), FOR_ADDR2LINE, "for binutils' sake: only elf64-* and default are known"},
+	{"recurse-limit", 'R', FLAG, NULL, FIELD(limit_asked), FOR_ADDR2LINE, "for binutils' sake: demangling always has a limit"},
+	{"no-recurse-limit", 'r', FLAG, NULL, FIELD(limit_asked), FOR_ADDR2LINE, NULL},
 	{"help", 'h', FLAG, NULL, FIELD(help), FOR_ALL, "this text"},
 	{"version", 'V', FLAG, NULL, FIELD(version), FOR_ALL, "version and what is built in"},
+	{"help", 'H', FLAG, NULL, FIELD(help), FOR_ADDR2LINE, NULL},
+	{"version", 'v', FLAG, NULL, FIELD(version), FOR_ADDR2LINE, NULL},
 };
 /* clang-format on */
 
@@ -121,6 +127,29 @@ static bool number_store(struct options *options, const struct option_row *row,
 	return true;
 }
 
+/* How names are mangled shows in themselves: the styles that are known mean the same. */
+static bool style_store(bool *demangle, const struct option_row *row, const char *value,
+			struct err *e)
+{
+	static const char *const known[] = {"auto", "gnu-v3", "rust", "dlang"};
+
+	*demangle = true;
+	for (size_t i = 0; value && i < sizeof known / sizeof known[0]; i++)
+		if (strcmp(value, known[i]) == 0)
+			return true;
+	if (value && strcmp(value, "none") != 0)
+		return err_set(e, ERR_USAGE,
+			       "--%s=%s is not known: use auto, gnu-v3, rust, dlang or none",
+			       row->name, value);
+	*demangle = !value;
+	return true;
+}
+
+static bool takes_word(const struct option_row *row)
+{
+	return row->kind != FLAG && row->kind != STYLE;
+}
+
 static bool value_store(struct options *options, const struct option_row *row,
 			const char *value, struct err *e)
 {
@@ -136,6 +165,8 @@ static bool value_store(struct options *options, const struct option_row *row,
 		return true;
 	case NUMBER:
 		return number_store(options, row, value, e);
+	case STYLE:
+		return style_store((bool *)(void *)field, row, value, e);
 	case LIST:
 		if (list->count == LIST_MAX)
 			return err_set(e, ERR_USAGE, "--%s is given more than %d times",
@@ -174,9 +205,9 @@ static bool long_read(struct options *options, const char *word, unsigned comman
 			       row->name, other->name);
 	if (row->kind == FLAG && value)
 		return err_set(e, ERR_USAGE, "--%s takes no value", row->name);
-	if (row->kind != FLAG && !value)
+	if (takes_word(row) && !value)
 		value = word_next(words);
-	if (row->kind != FLAG && !value)
+	if (takes_word(row) && !value)
 		return err_set(e, ERR_USAGE, "--%s wants a value: %s", row->name, row->value);
 	return value_store(options, row, value, e);
 }
@@ -191,7 +222,7 @@ static bool letters_read(struct options *options, const char *word, unsigned com
 
 		if (!row)
 			return err_set(e, ERR_USAGE, "unknown option '-%c'", *word);
-		if (row->kind != FLAG) {
+		if (takes_word(row)) {
 			value = word[1] ? word + 1 : word_next(words);
 			if (!value)
 				return err_set(e, ERR_USAGE, "-%c wants a value: %s", *word,
@@ -199,7 +230,7 @@ static bool letters_read(struct options *options, const char *word, unsigned com
 		}
 		if (!value_store(options, row, value, e))
 			return false;
-		if (row->kind != FLAG)
+		if (takes_word(row))
 			return true;
 	}
 	return true;
@@ -249,15 +280,20 @@ static void row_print(const struct option_row *row, int width)
 	       row->help);
 }
 
+static bool is_shown(const struct option_row *row, unsigned command)
+{
+	return row->help && (row->commands & command);
+}
+
 static void rows_print(unsigned command)
 {
 	int width = 0;
 
 	for (size_t i = 0; i < ROW_COUNT; i++)
-		if ((rows[i].commands & command) && row_width(&rows[i]) > width)
+		if (is_shown(&rows[i], command) && row_width(&rows[i]) > width)
 			width = row_width(&rows[i]);
 	for (size_t i = 0; i < ROW_COUNT; i++)
-		if (rows[i].commands & command)
+		if (is_shown(&rows[i], command))
 			row_print(&rows[i], width);
 }
 

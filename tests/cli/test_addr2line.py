@@ -327,6 +327,66 @@ def test_files_that_cannot_be_read(tmp_path, small, case):
     assert done.err.startswith("stacker: ") and done.err.count("\n") == 1 and case in done.err
 
 
+def section_begin(path, name):
+    out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+    row = re.search(rf"\] {re.escape(name)} +\S+ +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", out)
+    return int(row[1], 16), int(row[2], 16)
+
+
+@pytest.mark.parametrize("options", [["-j", ".text"], ["--section=.text", "-a"], ["-j", ".init", "-ap"], ["-aj.text", "-i"]])
+def test_offsets_in_a_section(small, options):
+    """Also just outside of it, where nothing is known."""
+    begin, size = section_begin(small, ".init" if ".init" in options else ".text")
+    text = lines_of([a - begin for a in code_addresses(small) if begin <= a < begin + size][::7] + [size, size + 16])
+    assert ours(small, "-f", *options, text=text) == binutils(small, "-f", *options, text=text)
+
+
+def test_no_such_section(small):
+    done = program.run("addr2line", "-e", small, "-j", ".nosuch", "0")
+    assert done.status == program.NOTHING and done.err.endswith("prog: has no section .nosuch\n"), done.err
+
+
+def test_options_for_the_sake_of_binutils(small):
+    """-b, -R, -r and styles of mangling change nothing; what is not so is refused."""
+    text = lines_of(code_addresses(small)[:9])
+    wanted = ours(small, "-fC", text=text)
+    for options in (["-b", "elf64-x86-64"], ["--target=default"], ["-R"], ["-r"], ["--recurse-limit"], ["--demangle=auto"],
+                    ["--demangle=gnu-v3"], ["--demangle=rust"]):
+        assert ours(small, "-fC", *options, text=text) == wanted, options
+    assert ours(small, "-f", "--demangle=none", text=text) == ours(small, "-f", text=text)
+    for options, says in ((["-b", "srec"], "only 64-bit ELF"), (["--demangle=java"], "java is not known"), (["@file"], "@file: no options")):
+        done = program.run("addr2line", "-e", small, *options)
+        assert done.status == program.USAGE and says in done.err, done
+    assert program.run("addr2line", "-v").out == program.run("--version").out
+    assert program.run("addr2line", "-H").out == program.run("addr2line", "--help").out
+
+
+def test_object_files_are_refused(tmp_path):
+    """Their relocations are not applied: all units would seem to begin at 0."""
+    source = tmp_path / "x.c"
+    source.write_text(C_SOURCE)
+    subprocess.run(["gcc", "-g", "-c", "-o", tmp_path / "x.o", source], check=True)
+    done = program.run("addr2line", "-e", tmp_path / "x.o", "0")
+    assert done.status == program.NOTHING and done.out == "" and "use the linked file" in done.err, done
+    subprocess.run(["gcc", "-c", "-o", tmp_path / "plain.o", source], check=True)
+    assert program.run("addr2line", "-e", tmp_path / "plain.o", "0").status == program.COMPLETE
+
+
+def test_names_are_harmless_on_a_terminal(tmp_path):
+    source = tmp_path / "evil\x1b[2J.c"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-g", "-o", tmp_path / "evil", source], check=True)
+    ours_end, theirs = os.openpty()
+    try:
+        assert program.run("addr2line", "-e", tmp_path / "evil", "main", stdout=theirs).status == program.COMPLETE
+    finally:
+        os.close(theirs)
+    with os.fdopen(ours_end, "rb", buffering=0) as terminal:
+        shown = terminal.read(4096)
+    assert b"\x1b" not in shown and b"evil" in shown, shown
+    assert "\x1b[2J" in ours(tmp_path / "evil", text="main\n")  # a pipe gets the bytes
+
+
 def test_full_disk(small):
     with open("/dev/full", "w") as full:
         done = program.run("addr2line", "-e", small, "1000", stdout=full)
