@@ -40,6 +40,7 @@ enum err_kind err_kind_of(int number)
 	switch (number) {
 	case ENOENT:
 	case ENOTDIR:
+	case ESRCH:
 		return ERR_NOT_FOUND;
 	case EACCES:
 	case EPERM:

@@ -72,15 +72,17 @@ static uint32_t last_number_of_line(const char *value, uint32_t otherwise)
 	return otherwise;
 }
 
-/* By errno; `absent` is what it means if there is nothing. */
-static bool not_opened(uint32_t pid, struct err *e, const char *absent)
+/* By errno; it may have been there a moment ago. */
+static bool not_opened(uint32_t pid, struct err *e, bool was_there)
 {
 	if (errno == EMFILE || errno == ENFILE)
 		return err_set(
 			e, ERR_SYSTEM,
 			"process %u: too many open files here: raise the limit (ulimit -n)",
 			pid);
-	return err_set(e, ERR_NOT_FOUND, "%s %u", absent, pid);
+	if (was_there)
+		return err_set(e, ERR_NOT_FOUND, "process %u is gone", pid);
+	return err_set(e, ERR_NOT_FOUND, "no process with pid %u", pid);
 }
 
 static bool is_kernel_thread(const struct process *process)
@@ -114,13 +116,14 @@ bool process_status(const struct process *process, struct process_status *out, s
 
 	*out = (struct process_status){0};
 	if (!read_small(process->dir, "status", text, sizeof text))
-		return not_opened(process->pid, e, "there is no longer a process with pid");
+		return not_opened(process->pid, e, true);
 	value = status_value(text, "Name");
 	if (value)
 		snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(value, "\n"), value);
 	value = status_value(text, "State");
 	out->state = value ? *value : '?';
 	out->tgid = status_number(text, "Tgid");
+	out->parent = status_number(text, "PPid");
 	out->tracer = status_number(text, "TracerPid");
 	out->threads = status_number(text, "Threads");
 	value = status_value(text, "Uid");
@@ -268,10 +271,10 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 		return err_set(e, ERR_SYSTEM,
 			       "/proc is not mounted here: mount -t proc proc /proc");
 	if (process->dir < 0)
-		return not_opened(pid, e, "no process with pid");
+		return not_opened(pid, e, false);
 	process->task = openat(process->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process->task < 0) {
-		not_opened(pid, e, "there is no longer a process with pid");
+		not_opened(pid, e, true);
 		process_close(process);
 		return false;
 	}
@@ -279,6 +282,21 @@ bool process_open(struct process *process, uint32_t pid, struct err *e)
 	process->root = openat(process->dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	process->status = openat(process->dir, "status", O_RDONLY | O_CLOEXEC);
 	return true;
+}
+
+bool process_status_of(uint32_t pid, struct process_status *out)
+{
+	struct process_status status;
+	struct process process;
+	bool known;
+
+	if (!process_open(&process, pid, NULL))
+		return false;
+	known = process_status(&process, &status, NULL);
+	process_close(&process);
+	if (known)
+		*out = status;
+	return known;
 }
 
 static bool is_same(int a_at, const char *a, const char *b)

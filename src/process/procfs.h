@@ -28,7 +28,7 @@ struct process {
 struct process_status {
 	char name[64];
 	char state;
-	uint32_t tgid, tracer, threads, uid;
+	uint32_t tgid, parent, tracer, threads, uid;
 	uint32_t
 		namespace_pid; /* in its own pid namespace (last of NStgid); pid when unknown */
 	bool kernel_thread;
@@ -43,6 +43,8 @@ void process_close(struct process *process);
 int process_foreign_root(const struct process *process);
 
 bool process_status(const struct process *process, struct process_status *out, struct err *e);
+/* Of another process, by its id; false, and nothing set, when there is none. */
+bool process_status_of(uint32_t pid, struct process_status *out);
 /* Has it ended? A zombie leader with other threads has not: one of them may be calling exec. */
 bool process_has_ended(const struct process_status *status);
 

@@ -24,13 +24,21 @@ void sightings_begin(struct sightings *sightings)
 	sightings->seen = 0;
 }
 
-/* The letters of proc(5), of the bits of task_struct.__state that never changed. */
+/* The letters of proc(5), of the bits of task_struct.__state (include/linux/sched.h), which did not
+ * change since BPF could read threads. Who waits so without being load, as those do that wait for
+ * the core dump of another thread, is idle (task_state_index). */
+#define TASK_UNINTERRUPTIBLE 0x2U
+#define TASK_NOLOAD 0x400U
+#define TASK_IDLE (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)
+
 static char state_letter(uint32_t state)
 {
 	static const char letters[] = "SDTt";
 
 	if (state == 0)
 		return 'R';
+	if ((state & TASK_IDLE) == TASK_IDLE)
+		return 'I';
 	for (unsigned bit = 0; bit < sizeof letters - 1; bit++)
 		if (state & 1U << bit)
 			return letters[bit];

@@ -25,29 +25,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static bool status_of(uint32_t pid, struct process_status *status)
-{
-	struct process process;
-	bool known;
-
-	if (!process_open(&process, pid, NULL))
-		return false;
-	known = process_status(&process, status, NULL);
-	process_close(&process);
-	return known;
-}
-
 void tracer_name(struct tracer *tracer, uint32_t tid)
 {
 	struct process_status status;
 
 	*tracer = (struct tracer){.pid = tid, .name = "?"};
-	if (!status_of(tid, &status))
+	if (!process_status_of(tid, &status))
 		return;
 	/* The process's name, not the thread's. */
 	if (status.tgid && status.tgid != tid) {
 		tracer->pid = status.tgid;
-		if (!status_of(status.tgid, &status))
+		if (!process_status_of(status.tgid, &status))
 			return;
 	}
 	memcpy(tracer->name, status.name, sizeof tracer->name);
@@ -95,7 +83,8 @@ bool own_tracers_check(uint32_t pid, struct err *e)
 	struct process_status status;
 	struct tracer tracer = {.pid = (uint32_t)getpid()};
 
-	for (int i = 0; i < CHAIN_MAX && status_of(tracer.pid, &status) && status.tracer; i++) {
+	for (int i = 0;
+	     i < CHAIN_MAX && process_status_of(tracer.pid, &status) && status.tracer; i++) {
 		tracer_name(&tracer, status.tracer);
 		if (tracer.pid == pid)
 			return err_set(

@@ -11,6 +11,18 @@
 #define CAP_SYS_PTRACE_BIT 19 /* linux/capability.h */
 #define YAMA "/proc/sys/kernel/yama/ptrace_scope"
 
+static bool zombie_explain(const struct process *process, const struct process_status *status,
+			   struct err *e)
+{
+	struct process_status parent = {.name = "?"};
+
+	process_status_of(status->parent, &parent);
+	return err_set(e, ERR_NOT_FOUND,
+		       "process %u (%s) is a zombie: it has ended and waits for its parent, "
+		       "process %u (%s), to ask for its exit status",
+		       process->pid, status->name, status->parent, parent.name);
+}
+
 bool process_check(const struct process *process, const struct process_status *status,
 		   struct err *e)
 {
@@ -25,10 +37,7 @@ bool process_check(const struct process *process, const struct process_status *s
 			       "/proc/%u/stack)",
 			       pid, status->name, pid);
 	if (process_has_ended(status))
-		return err_set(
-			e, ERR_NOT_FOUND,
-			"process %u (%s) is a zombie: it has ended and waits for its parent",
-			pid, status->name);
+		return zombie_explain(process, status, e);
 	return true;
 }
 

@@ -202,9 +202,23 @@ def test_zombie():
     try:
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         done = program.run("onephase", "--pid", child)
-        assert done.status == program.NOTHING and "zombie" in done.err, done
+        assert done.status == program.NOTHING, done
+        assert re.search(rf"zombie: .* its parent, process {os.getpid()} \([^)]+\), to", done.err), done
     finally:
         os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("name", ["maps", "status"])
+def test_ends_while_it_is_looked_at(start, name):
+    """What /proc says then of one of its files is made out as its end."""
+    wants.tool("strace")
+    process = start("threads-gcc-O2")
+    process.told()
+    done = subprocess.run(["strace", "-f", "-qq", "-o", os.devnull, "-P", f"/proc/{process.pid}/{name}",
+                           "-e", "inject=read:error=ESRCH", program.paths.STACKER, "onephase", "-p", str(process.pid),
+                           "--method", "ptrace"], capture_output=True, text=True, timeout=program.RUN_S)
+    assert done.returncode == program.NOTHING and done.stdout == "", done
+    assert done.stderr == f"stacker: process {process.pid} is gone\n", done
 
 
 def test_ends_while_it_is_traced(start):

@@ -441,8 +441,8 @@ static void states_have_their_letters(void **state)
 		uint32_t state;
 		char letter;
 	} cases[] = {
-		{0, 'R'}, {1, 'S'},     {2, 'D'},      {0x102, 'D'},
-		{4, 'T'}, {0x108, 't'}, {0x2001, 'S'}, {0x80, 0},
+		{0, 'R'},      {1, 'S'},  {2, 'D'},     {0x102, 'D'},  {4, 'T'},   {0x108, 't'},
+		{0x2001, 'S'}, {0x80, 0}, {0x402, 'I'}, {0x2402, 'I'}, {0x400, 0},
 	};
 
 	(void)state;
