@@ -8,9 +8,10 @@
 #define PRIORITY_NORMAL 100
 
 void sightings_prepare(struct sightings *sightings, struct arena *arena,
-		       struct thread_table *table, bool follow_new)
+		       const struct arch *arch, struct thread_table *table, bool follow_new)
 {
 	*sightings = (struct sightings){
+		.arch = arch,
 		.table = table,
 		.at = arena_array(arena, struct sighting, table->capacity),
 		.follow_new = follow_new,
@@ -45,17 +46,16 @@ static char state_letter(uint32_t state)
 	return 0;
 }
 
-static void picture_take(struct held_thread *thread, struct sighting *sighting,
-			 const struct bpf_record *record)
+static void picture_take(const struct arch *arch, struct held_thread *thread,
+			 struct sighting *sighting, const struct bpf_record *record)
 {
 	thread->has_registers = !record->is_32bit;
 	thread->foreign_registers = record->is_32bit;
 	thread->kernel_state = state_letter(record->state);
 	thread->from_ns = record->seen.after_ns;
 	memcpy(thread->registers.at, record->registers, sizeof thread->registers.at);
-	thread->call =
-		(struct task_call){record->syscall, thread->registers.at[arch_host()->sp_slot],
-				   thread->registers.at[arch_host()->pc_slot]};
+	thread->call = (struct task_call){record->syscall, thread->registers.at[arch->sp_slot],
+					  thread->registers.at[arch->pc_slot]};
 	sighting->thread_pointer = record->thread_pointer;
 	sighting->switches = record->seen.switches;
 	sighting->has_picture = true;
@@ -143,7 +143,7 @@ void sighting_take(struct sightings *sightings, const struct bpf_record *record)
 	thread->has_name = true;
 	thread->seen_state = state_letter(record->state);
 	if (thread->state == HELD_LISTED && !record->seen.on_cpu && !sighting->has_picture)
-		picture_take(thread, sighting, record);
+		picture_take(sightings->arch, thread, sighting, record);
 }
 
 static bool is_without_stack(const struct sightings *sightings, size_t row)

@@ -26,6 +26,7 @@ struct sighting {
 };
 
 struct sightings {
+	const struct arch *arch; /* of the records */
 	struct thread_table *table;
 	struct sighting *at; /* per row of the table */
 	bool follow_new;     /* threads that are not in the table are added to it */
@@ -43,7 +44,7 @@ struct unsettled {
 };
 
 void sightings_prepare(struct sightings *sightings, struct arena *arena,
-		       struct thread_table *table, bool follow_new);
+		       const struct arch *arch, struct thread_table *table, bool follow_new);
 
 /* A new look at all threads begins; then each record, or glance, is taken. Records of single threads
  * may be taken at any time. */

@@ -141,7 +141,8 @@ bool sleepers_capture(const struct sleepers *sleepers, struct arena *arena, stru
 	uint64_t begin_ns;
 	bool ok;
 
-	sightings_prepare(&sightings, arena, sleepers->hold->table, sleepers->follow_new);
+	sightings_prepare(&sightings, arena, sleepers->hold->arch, sleepers->hold->table,
+			  sleepers->follow_new);
 	if (sleepers->hold->realtime)
 		before = priority_raise();
 	begin_ns = tracee_now_ns();

@@ -29,7 +29,8 @@ static void scene_open(struct scene *scene, size_t threads, bool follow_new)
 	for (uint32_t i = 0; i < threads; i++)
 		tids[i] = TID + i;
 	thread_table_prepare(&scene->table, &scene->arena, tids, threads);
-	sightings_prepare(&scene->sightings, &scene->arena, &scene->table, follow_new);
+	sightings_prepare(&scene->sightings, &scene->arena, arch_host(), &scene->table,
+			  follow_new);
 }
 
 static struct bpf_record record_of(struct scene *scene, uint32_t tid)
