@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/signals.h"
 #include "base/urgency.h"
+#include "base/victim.h"
 #include "cli/cli.h"
 #include "cli/confine.h"
 #include "cli/fetch.h"
@@ -102,6 +103,7 @@ static int run(struct arena *arena, int argc, char **argv)
 		err_set(&e, ERR_USAGE, "a command is missing");
 		return usage_error(NULL, &e);
 	}
+	victim_volunteer();
 	budget_begin(options.max_memory);
 	if (!named_find(&named, arena, &options, &e))
 		return fail(&e);

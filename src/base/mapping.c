@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "base/search.h"
 
 /* A list that only grows at its head, so that the signal handler, and threads that fault at the
  * same time, can walk it without a lock. What is forgotten keeps its node, for the next
@@ -19,19 +22,74 @@ struct mapping {
 	bool in_memory; /* a file that nobody finds again (memfd_create) */
 	uint64_t weight;
 	atomic_bool cut;
-	struct mapping *next;
+	struct mapping *next, *next_free; /* next_free: of those that are forgotten */
 };
 
 /* Debug information shrinks to a fifth at best, in pieces as file systems compress it. */
 #define PACKED_RATIO_MAX 8
 #define WEIGHT_LEAST (UINT64_C(1) << 20)
 
-/* madvise wants whole pages; the largest page size of both architectures will do for all. */
-#define PAGE_MAX ((uintptr_t)64 << 10)
+#define SORTED_FIRST 256
 
 static struct mapping *_Atomic head;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
+/* For whoever is no signal handler: the same ones, the highest address first. The kernel gives each mapping a
+ * lower address than those before, so a new one mostly comes last. Under `writing`, as is `free_nodes`. */
+static struct {
+	struct mapping **at;
+	size_t count, capacity;
+} sorted;
+static struct mapping *free_nodes;
+
+/* Of those that begin at `va` or below, the first. */
+static size_t sorted_index(const uint8_t *va)
+{
+	return FIRST_INDEX(sorted.count, i, atomic_load(&sorted.at[i]->at) <= va);
+}
+
+/* What is going to begin there; false: there is no memory. */
+static bool sorted_add(struct mapping *m, const uint8_t *va)
+{
+	size_t index = sorted_index(va);
+
+	if (sorted.count == sorted.capacity) {
+		size_t capacity = sorted.capacity ? 2 * sorted.capacity : SORTED_FIRST;
+		struct mapping **at = realloc(sorted.at, capacity * sizeof *at);
+
+		if (!at)
+			return false;
+		sorted.at = at;
+		sorted.capacity = capacity;
+	}
+	memmove(&sorted.at[index + 1], &sorted.at[index],
+		(sorted.count - index) * sizeof *sorted.at);
+	sorted.at[index] = m;
+	sorted.count++;
+	return true;
+}
+
+static void sorted_remove(size_t index)
+{
+	sorted.count--;
+	memmove(&sorted.at[index], &sorted.at[index + 1],
+		(sorted.count - index) * sizeof *sorted.at);
+}
+
+static struct mapping *mapping_find(const uint8_t *va)
+{
+	struct mapping *m = NULL;
+	size_t index;
+
+	pthread_mutex_lock(&writing);
+	index = sorted_index(va);
+	if (index < sorted.count && (size_t)(va - sorted.at[index]->at) < sorted.at[index]->len)
+		m = sorted.at[index];
+	pthread_mutex_unlock(&writing);
+	return m;
+}
+
+/* Without a lock, for the signal handler. */
 static struct mapping *mapping_of(const uint8_t *va)
 {
 	for (struct mapping *m = atomic_load(&head); m; m = m->next) {
@@ -75,18 +133,24 @@ void mappings_guard(void)
 
 static struct mapping *node_take(void)
 {
-	struct mapping *m = atomic_load(&head);
+	struct mapping *m = free_nodes;
 
-	while (m && atomic_load(&m->at))
-		m = m->next;
-	if (m)
+	if (m) {
+		free_nodes = m->next_free;
 		return m;
+	}
 	m = calloc(1, sizeof *m);
 	if (m) {
 		m->next = atomic_load(&head);
 		atomic_store(&head, m);
 	}
 	return m;
+}
+
+static void node_give_back(struct mapping *m)
+{
+	m->next_free = free_nodes;
+	free_nodes = m;
 }
 
 static uint64_t ns_of(const struct timespec *time)
@@ -124,23 +188,33 @@ void mapping_add(struct bytes mapping, const char *name, const struct stat *st)
 		};
 		m->weight = weight_of(st);
 		atomic_store(&m->cut, false);
-		atomic_store(&m->at, mapping.at);
+		if (sorted_add(m, mapping.at))
+			atomic_store(&m->at, mapping.at);
+		else
+			node_give_back(m);
 	}
 	pthread_mutex_unlock(&writing);
 }
 
 void mapping_forget(struct bytes mapping)
 {
+	struct mapping *m;
+	size_t index;
+
 	pthread_mutex_lock(&writing);
-	for (struct mapping *m = atomic_load(&head); m; m = m->next)
-		if (atomic_load(&m->at) == mapping.at)
-			atomic_store(&m->at, NULL);
+	index = sorted_index(mapping.at);
+	m = index < sorted.count ? sorted.at[index] : NULL;
+	if (m && m->at == mapping.at) {
+		sorted_remove(index);
+		atomic_store(&m->at, NULL);
+		node_give_back(m);
+	}
 	pthread_mutex_unlock(&writing);
 }
 
 bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
 {
-	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+	struct mapping *m = mapping.len ? mapping_find(mapping.at) : NULL;
 
 	if (!m || m->in_memory || atomic_load(&m->at) != mapping.at || m->len != mapping.len)
 		return false;
@@ -150,16 +224,17 @@ bool mapping_stamp(struct bytes mapping, struct mapping_stamp *out)
 
 uint64_t mapping_weight(struct bytes mapping)
 {
-	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+	struct mapping *m = mapping.len ? mapping_find(mapping.at) : NULL;
 
 	return m && m->weight < mapping.len ? m->weight : mapping.len;
 }
 
 void mapping_release(struct bytes part)
 {
-	uintptr_t begin = ((uintptr_t)part.at + PAGE_MAX - 1) & ~(PAGE_MAX - 1);
-	uintptr_t end = ((uintptr_t)part.at + part.len) & ~(PAGE_MAX - 1);
-	struct mapping *m = part.len ? mapping_of(part.at) : NULL;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)part.at + page - 1) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)part.at + part.len) & ~(page - 1);
+	struct mapping *m = part.len ? mapping_find(part.at) : NULL;
 
 	/* Memory of our own does not come back. */
 	if (m && begin < end && end - (uintptr_t)atomic_load(&m->at) <= m->len)
@@ -168,7 +243,7 @@ void mapping_release(struct bytes part)
 
 bool mapping_is_cut(struct bytes mapping)
 {
-	struct mapping *m = mapping.len ? mapping_of(mapping.at) : NULL;
+	struct mapping *m = mapping.len ? mapping_find(mapping.at) : NULL;
 
 	return m && atomic_load(&m->cut);
 }

@@ -10,8 +10,12 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mapping.h"
 #include "elf/debugfile.h"
 #include "module/find.h"
+
+/* More than nearly all programs have. */
+#define MODULES_LEFT_IN_MEMORY 256
 
 static const char *last_part(const char *path)
 {
@@ -232,6 +236,16 @@ static void vdso_open(struct module *module, struct arena *arena,
 		module->why = arena_string(arena, e.text);
 }
 
+/* The kernel fills up to 64 KiB around each page that is touched, in every mapping anew: tens of thousands of
+ * modules would take gigabytes for their headers. Those that frames need are touched again. */
+static void pages_release(const struct modules *set, size_t index)
+{
+	const struct elf *elf = set->at[index].elf;
+
+	if (index >= MODULES_LEFT_IN_MEMORY && elf && elf->mapped)
+		mapping_release(elf->data);
+}
+
 static void live_open(struct module *module, struct arena *arena, int fd,
 		      const struct snapshot *snapshot)
 {
@@ -258,6 +272,7 @@ void modules_open_live(struct modules *out, struct arena *arena,
 			live_open(module, arena, files[i], snapshot);
 		else
 			module->why = whys[i];
+		pages_release(out, i);
 	}
 	ranges_make(out, snapshot);
 }
@@ -305,6 +320,7 @@ bool modules_open_offline(struct modules *out, struct arena *arena,
 			vdso_open(module, arena, snapshot);
 		else if (!module_find_file(module, arena, snapshot->arch, &each, e))
 			return false;
+		pages_release(out, i);
 	}
 	ranges_make(out, snapshot);
 	return true;

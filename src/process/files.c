@@ -271,8 +271,9 @@ static void module_fill(struct captured *out, struct arena *arena,
 	if (map_is_vdso(map))
 		return;
 	step_file(map);
-	module->is_executable =
-		is_executable(arena, process, &out->snapshot, map, !avoid->program);
+	if (!out->program_found)
+		out->program_found = module->is_executable =
+			is_executable(arena, process, &out->snapshot, map, !avoid->program);
 	if (avoid_permits_file(avoid, map))
 		out->files[index] = still_file(
 			module_file_open(process, map, module, avoid, &out->whys[index]));
@@ -308,6 +309,7 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	snapshot->modules = arena_array(arena, struct snapshot_module, modules.count);
 	out->files = arena_array(arena, int, modules.count);
 	out->whys = arena_array(arena, const char *, modules.count);
+	out->program_found = false;
 	extents_set(snapshot, arena, process->living, &avoided);
 	for (size_t i = 0; i < modules.count; i++)
 		module_fill(out, arena, process, &avoided, i, modules.firsts[i]);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/text.h"
 #include "snapshot/capture_parts.h"
 
@@ -144,6 +145,56 @@ static void read_module(const struct node *node, struct snapshot_module *module)
 		node_fail(node, ERR_FORMAT, "ends before it begins");
 }
 
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+/* 0: the same module. Where it is known where they begin, no two begin at one place. */
+static int compare_modules(const void *left, const void *right)
+{
+	const struct snapshot_module *a = *(struct snapshot_module *const *)left;
+	const struct snapshot_module *b = *(struct snapshot_module *const *)right;
+	int order = compare_numbers(a->start, b->start);
+
+	if (order || a->start)
+		return order;
+	order = strcmp(a->path, b->path);
+	if (!order)
+		order = compare_texts(a->build_id, b->build_id);
+	return order ? order : a->deleted - b->deleted;
+}
+
+/* Each costs an open file and a mapping, whatever it takes in the capture. */
+static void check_modules(const struct node *list, const struct snapshot *snapshot)
+{
+	size_t count = snapshot->module_count;
+	struct snapshot_module **sorted =
+		arena_array(list->in->arena, struct snapshot_module *, count);
+	size_t executables = 0;
+	char shown[80];
+
+	for (size_t i = 0; i < count; i++) {
+		sorted[i] = &snapshot->modules[i];
+		executables += sorted[i]->is_executable;
+	}
+	if (executables > 1)
+		node_fail(list, ERR_FORMAT, "%zu of them are the executable", executables);
+	sort(list->in->arena, sorted, count, sizeof *sorted, compare_modules);
+	for (size_t i = 1; i < count; i++)
+		if (compare_modules(&sorted[i - 1], &sorted[i]) == 0)
+			node_fail(list, ERR_FORMAT,
+				  "'%s' is there twice, or begins where another does",
+				  text_for_message(shown, sizeof shown, sorted[i]->path));
+}
+
 void read_modules(const struct node *document, struct snapshot *out)
 {
 	struct node list = node_member(document, "modules");
@@ -156,6 +207,8 @@ void read_modules(const struct node *document, struct snapshot *out)
 		read_module(&node, &out->modules[i]);
 	}
 	out->module_count = count;
+	if (!document->in->failed)
+		check_modules(&list, out);
 }
 
 void read_piece(const struct node *node, struct memory_piece *piece)

@@ -741,6 +741,22 @@ static void lies_are_refused(void **state)
 		{"maps out of order",
 		 WITH("\"memory_maps\":[" MAP("5", "6") "," MAP("1", "2") "]"),
 		 "memory_maps[1]: begins before"},
+		{"same module",
+		 WITH("\"modules\":[{\"path\":\"/a\",\"start\":4096,\"end\":8192},{\"path\":\"/b\"},"
+		      "{\"path\":\"/a\",\"start\":4096,\"end\":8192}]"),
+		 "modules: '/a' is there twice, or begins where another does"},
+		{"modules at one place",
+		 WITH("\"modules\":[{\"path\":\"/a\",\"start\":4096,\"end\":8192},"
+		      "{\"path\":\"/b\",\"start\":4096,\"end\":12288}]"),
+		 "modules: '/b' is there twice, or begins where another does"},
+		{"same module without a place",
+		 WITH("\"modules\":[{\"path\":\"/a\",\"build_id\":\"ab\"},"
+		      "{\"path\":\"/a\",\"build_id\":\"ab\"}]"),
+		 "modules: '/a' is there twice"},
+		{"two executables",
+		 WITH("\"modules\":[{\"path\":\"/a\",\"executable\":true},"
+		      "{\"path\":\"/b\",\"executable\":true}]"),
+		 "modules: 2 of them are the executable"},
 		{"module index",
 		 WITH("\"modules\":[],\"memory_maps\":[{\"start\":1,\"end\":2,\"module\":0}]"),
 		 "memory_maps[0].module: is 0, but there are 0 modules"},
@@ -850,6 +866,9 @@ static void bombs_are_refused(void **state)
 		 "stack_memory: has 257 pieces"},
 		{"many threads", HEAD "\"threads\":[", "{\"tid\":1},", 20000, "{\"tid\":1}]}",
 		 "there twice"},
+		{"many modules", HEAD "\"modules\":[",
+		 "{\"path\":\"/a\",\"start\":1,\"end\":2},", 20000,
+		 "{\"path\":\"/b\"}]," ONE_THREAD, "'/a' is there twice"},
 	};
 	struct arena arena = {0};
 
@@ -860,6 +879,31 @@ static void bombs_are_refused(void **state)
 						 bombs[i].count, bombs[i].after)),
 			       bombs[i].wanted);
 	arena_free(&arena);
+}
+
+/* A file may be replaced and loaded again under its name, with or without the build-id; one that is mapped twice
+ * lies around others. */
+static void modules_that_only_look_alike_are_read(void **state)
+{
+	static const char *const lists[] = {
+		WITH("\"modules\":[{\"path\":\"/a\",\"build_id\":\"ab\",\"deleted\":true,\"start\":4096,\"end\":8192},"
+		     "{\"path\":\"/a\",\"build_id\":\"ab\",\"deleted\":true,\"start\":8192,\"end\":12288}]"),
+		WITH("\"modules\":[{\"path\":\"/a\",\"start\":4096,\"end\":65536},"
+		     "{\"path\":\"/b\",\"start\":8192,\"end\":12288,\"executable\":true}]"),
+		WITH("\"modules\":[{\"path\":\"/a\"},{\"path\":\"/a\",\"deleted\":true},"
+		     "{\"path\":\"/a\",\"build_id\":\"ab\"},{\"path\":\"/a\",\"build_id\":\"cd\"}]"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(lists); i++) {
+		struct arena arena = {0};
+		struct snapshot snapshot;
+		struct err e = {0};
+
+		if (!capture_read(&arena, bytes_of(lists[i]), "x", &snapshot, &e))
+			fail_msg("%s", e.text);
+		arena_free(&arena);
+	}
 }
 
 static void map_is_found_by_address(void **state)
@@ -909,6 +953,7 @@ int main(void)
 		cmocka_unit_test(lies_are_refused),
 		cmocka_unit_test(bytes_that_are_not_text_are_refused),
 		cmocka_unit_test(bombs_are_refused),
+		cmocka_unit_test(modules_that_only_look_alike_are_read),
 		cmocka_unit_test(map_is_found_by_address),
 	};
 

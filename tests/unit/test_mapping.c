@@ -107,11 +107,49 @@ static void test_other_bus_errors(void **state)
 	fclose(file);
 }
 
+#define MANY 700
+
+/* Some are forgotten, and others take their places, in no order of addresses. */
+static void test_many(void **state)
+{
+	struct bytes kept[MANY];
+	struct mapping_stamp stamp;
+	FILE *file = tmpfile();
+	struct err e = {0};
+
+	(void)state;
+	for (size_t round = 1; round <= 4; round++) {
+		for (size_t i = 0; i < MANY; i++) {
+			if (round > 1 && i * 7 % round == 1)
+				file_unmap(kept[i]);
+			else if (round > 1)
+				continue;
+			assert_int_equal(ftruncate(fileno(file), (off_t)(i * 3 + round)), 0);
+			assert_true(file_map_fd(fileno(file), "many", &kept[i], &e));
+		}
+		for (size_t i = 0; i < MANY; i++) {
+			struct bytes other = {kept[i].at + 1, kept[i].len};
+
+			assert_true(mapping_stamp(kept[i], &stamp));
+			assert_int_equal(stamp.size, kept[i].len);
+			assert_false(mapping_stamp(other, &stamp));
+		}
+	}
+	for (size_t i = 0; i < MANY; i++) {
+		struct bytes bytes = kept[i];
+
+		file_unmap(bytes);
+		assert_false(mapping_stamp(bytes, &stamp));
+	}
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file_cut),
 		cmocka_unit_test(test_other_bus_errors),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
