@@ -296,6 +296,17 @@ static void put_state(struct sink *sink, const struct arch *arch, const struct t
 	sink_char(sink, '\n');
 }
 
+static void put_tracer(struct sink *sink, const struct thread *thread)
+{
+	if (!thread->tracer_pid)
+		return;
+	sink_text(sink, "  Traced by: process ");
+	sink_decimal(sink, thread->tracer_pid);
+	sink_text(sink, " (");
+	sink_foreign(sink, or_unknown(thread->tracer_name));
+	sink_text(sink, ")\n");
+}
+
 static void put_held(struct sink *sink, const struct thread *thread)
 {
 	if (!thread->held_ns)
@@ -464,6 +475,7 @@ static void put_thread(struct sink *sink, size_t number, const struct report_thr
 	sink_foreign(sink, or_unknown(thread->name));
 	sink_text(sink, "') ===\n");
 	put_state(sink, arch, thread);
+	put_tracer(sink, thread);
 	if (options->verbose)
 		put_held(sink, thread);
 	put_labelled(sink, "  Left out: ", thread->left_out);

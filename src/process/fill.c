@@ -64,7 +64,27 @@ static struct task_stat stat_of(const struct job *job, size_t index)
 	return stat;
 }
 
-static void thread_fill(const struct job *job, size_t index, struct thread *thread)
+/* Asked only of threads that a tracer has stopped, and of those that we could not attach. Most often
+ * all have the same. */
+static void tracer_describe(struct job *job, const struct held_thread *held,
+			    struct thread *thread)
+{
+	struct tracer *known = &job->patience.seen;
+	uint32_t tid;
+
+	if (thread->state != 't' && held->state != HELD_REFUSED)
+		return;
+	step_begin(STEP_PROCESS, thread->tid, NULL);
+	tid = task_tracer(&job->process, thread->tid);
+	if (!tid)
+		return;
+	if (tid != known->pid)
+		tracer_name(known, tid);
+	thread->tracer_pid = known->pid;
+	thread->tracer_name = arena_string(job->arena, known->name);
+}
+
+static void thread_fill(struct job *job, size_t index, struct thread *thread)
 {
 	const struct held_thread *held = &job->table.threads[index];
 	struct task_stat stat = stat_of(job, index);
@@ -79,6 +99,7 @@ static void thread_fill(const struct job *job, size_t index, struct thread *thre
 	};
 	if (held->released_ns)
 		thread->held_ns = held->released_ns - held_from_ns(held);
+	tracer_describe(job, held, thread);
 	if (held->has_registers) {
 		thread->syscall = call_number(job->hold.arch, &held->registers, &held->call);
 		return;

@@ -179,6 +179,8 @@ void read_thread(const struct node *node, const struct arch *arch, struct thread
 	thread->left_out = member_text(node, "left_out");
 	thread->wait_channel = member_text(node, "wait_channel");
 	thread->kernel_stack = member_text(node, "kernel_stack");
+	thread->tracer_pid = (uint32_t)member_number(node, "tracer_pid", TID_LIMIT);
+	thread->tracer_name = member_text(node, "tracer_name");
 	thread->stack_missing = member_number(node, "stack_missing", UINT64_MAX);
 	read_registers(node, arch, thread);
 	read_frames(node, &thread->stack);

@@ -177,6 +177,10 @@ void json_put_thread(struct json_out *out, const struct arch *arch, const struct
 	json_text(out, "left_out", thread->left_out);
 	json_text(out, "wait_channel", thread->wait_channel);
 	json_text(out, "kernel_stack", thread->kernel_stack);
+	if (thread->tracer_pid) {
+		json_count(out, "tracer_pid", thread->tracer_pid);
+		json_text(out, "tracer_name", thread->tracer_name);
+	}
 	json_count(out, "stack_missing", thread->stack_missing);
 }
 

@@ -116,6 +116,9 @@ struct thread {
 	const char *left_out; /* why it has no registers: "did not stop in 1s", ...; or NULL */
 	const char *wait_channel; /* of threads that are left out, where readable */
 	const char *kernel_stack;
+	uint32_t
+		tracer_pid; /* the process that traces it, when that is why it is stopped; or 0 */
+	const char *tracer_name;
 	int64_t syscall;  /* number of the system call it is in; -1: none or not known */
 	uint64_t held_ns; /* from its stop to its release; 0: not held */
 };

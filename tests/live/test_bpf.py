@@ -308,7 +308,7 @@ def gdb_on(pid):
         tracer.communicate(timeout=30)
 
 
-def test_traced_process(start, bpf):
+def test_traced_process(start, bpf, tmp_path):
     """A debugger has it, and keeps it."""
     process = start("threads-gcc-O2")
     stacks = process.told()
@@ -316,6 +316,12 @@ def test_traced_process(start, bpf):
         report = program.report(process.pid)
         without_a_stop(report, len(stacks))
         assert {t["state"] for t in report["threads"]} == {"t"}
+        assert {(t["tracer_pid"], t["tracer_name"]) for t in report["threads"]} == {(tracer.pid, "gdb")}
+        text = program.run("onephase", "-p", process.pid).out
+        assert text.count("  State: t (stopped by a tracer)") == text.count(f"  Traced by: process {tracer.pid} (gdb)\n") > 0
+        path = tmp_path / "capture"
+        program.capture(process.pid, path)
+        assert {t["tracer_pid"] for t in program.symbolized(path)["threads"]} == {tracer.pid}
         truth.compare_all(stacks, report)
         assert tracer.poll() is None and {process.state(s.tid) for s in stacks} == {"t"}
     process.await_unharmed()

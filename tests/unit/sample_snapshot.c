@@ -91,6 +91,8 @@ static struct thread thread_left_out(void)
 		.wait_channel = "nfs_wait_bit_killable",
 		.kernel_stack =
 			"[<0>] nfs_wait_bit_killable+0x1e/0x90\n[<0>] do_syscall_64+0x5b",
+		.tracer_pid = 77,
+		.tracer_name = "gdb",
 		.stack.stop = STOP_NO_REGISTERS,
 	};
 }
@@ -213,6 +215,7 @@ struct snapshot sample_hostile(struct arena *arena)
 	snapshot.threads[1].stack.stop_detail = names[3];
 	snapshot.threads[2].left_out = names[0];
 	snapshot.threads[2].kernel_stack = names[1];
+	snapshot.threads[2].tracer_name = names[0];
 	snapshot.capture.method_note = names[2];
 	return snapshot;
 }

@@ -86,6 +86,8 @@ static void assert_same_thread(const struct thread *a, const struct thread *b, b
 	assert_same_text(a->left_out, b->left_out);
 	assert_same_text(a->wait_channel, b->wait_channel);
 	assert_same_text(a->kernel_stack, b->kernel_stack);
+	assert_int_equal(a->tracer_pid, b->tracer_pid);
+	assert_same_text(a->tracer_name, b->tracer_name);
 	assert_int_equal(a->syscall, b->syscall);
 	assert_int_equal(a->held_ns, b->held_ns);
 }
@@ -516,6 +518,8 @@ static const struct {
 	{"left_out", TEXT, false, FREE},
 	{"wait_channel", TEXT, false, FREE},
 	{"kernel_stack", TEXT, false, FREE},
+	{"tracer_pid", NUMBER, false, FREE},
+	{"tracer_name", TEXT, false, FREE},
 	{"stack_missing", NUMBER, false, FREE},
 	{"registers", OBJECT, false, NUMBER}, /* its members are no `members` of this table */
 	{"stack_trace", ARRAY, false, FRAME},
