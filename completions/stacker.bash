@@ -62,7 +62,8 @@ _stacker() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--timeout | --tid | -t | --stack-limit | --stack-total | --max-frames | --max-memory | --debuginfod-timeout)
+	--timeout | --tid | -t | --stack-limit | --stack-total | --max-frames | --max-memory | --debuginfod-timeout | \
+		--section | -j | --target | -b)
 		return
 		;;
 	esac

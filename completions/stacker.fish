@@ -63,7 +63,6 @@ complete -c stacker -n $addr2line -l max-memory -x -d "Bytes of what files decid
 complete -c stacker -n $addr2line -s j -l section -x -d "Addresses are offsets in this section"
 complete -c stacker -n $addr2line -s b -l target -x -d "Format of the file"
 complete -c stacker -n $addr2line -s R -l recurse-limit -d "Demangling has a limit, as always"
-complete -c stacker -n $addr2line -s r -l no-recurse-limit -d "No effect"
 complete -c stacker -n $addr2line -l debug-dir -x -a "(__fish_complete_directories)" -d "Look for debug files here first"
 complete -c stacker -n $addr2line -l debuginfod -d "Fetch debug files that are missing"
 complete -c stacker -n $addr2line -l debuginfod-timeout -x -d "Seconds for all of it together"
