@@ -108,7 +108,7 @@ def test_symbolize_report(pid, tmp_path, options):
     assert {k: capture[k] for k in same} == {k: document[k] for k in same}
 
 
-# The schema does not describe the captures of others that are read, too.
+# Captures of elsewhere are below: they need not be as Stacker writes them.
 OWN_FILES = [path for path in sorted(GOLDEN.glob("*.json")) if path.name != "elsewhere.capture.json"]
 
 
@@ -158,3 +158,55 @@ def test_schema_wants_every_member():
             at = at[step]
         del at[key]
         assert complaint(changed) is not None, (way, key)
+
+
+# What docs/capture-format.md says about captures of elsewhere: the schema and the reader agree.
+
+MINIMAL = {"architecture": "x86_64", "process_id": 1, "threads": [{"tid": 1}]}
+THREAD = {"tid": 1, "stack_trace": [1]}
+MAP = {"start": 4096, "end": 8192}
+
+ALLOWED = [
+    {}, {"architecture": "aarch64"}, {"process_id": "0x1"}, {"process_id": "17"}, {"unknown": [1]}, {"threads": []},
+    {"format": "stacker-capture", "version": 1}, {"format": None}, {"modules": None, "memory_maps": None},
+    {"memory_maps": [MAP]}, {"memory_maps": [{"start": "0x1000", "end": "8192", "permissions": "r-xp", "more": 1}]},
+    {"threads": [{"tid": 1, "stack_trace": [1, 2**64 - 1, "0x10", "17"]}]},
+    {"threads": [{"tid": 1, "stack_trace": [{"pc": 1, "kind": "exact"}, {"pc": "0x2", "found_by": "magic"}]}]},
+    {"threads": [{"tid": 1, "registers": {"rip": 1, "RSP": "0x2"}}]}, {"threads": [THREAD, {"tid": 2, "end": "tired"}]},
+    {"capture": {"method": "magic"}}, {"threads": [{"tid": 1, "stack_trace": None, "registers": None}]},
+]
+REFUSED = [
+    {"architecture": "mips"}, {"architecture": None}, {"process_id": None}, {"process_id": -1}, {"process_id": 1.5},
+    {"threads": None}, {"threads": {}}, {"threads": [{}]}, {"threads": [1]}, {"threads": [{"tid": "one"}]},
+    {"format": "stacker-capture"}, {"format": "stacker-capture", "version": 2}, {"format": "other", "version": 1},
+    {"memory_maps": [{"start": 4096}]}, {"memory_maps": {}}, {"modules": [{"build_id": "XYZ"}]},
+    {"threads": [{"tid": 1, "stack_trace": [-1]}]}, {"capture": {"stopped_ns": -1}}, {"capture": []},
+    {"capture": {"realtime": "yes"}}, {"code_names": [{"start": 1}]}, {"threads": [{"tid": 1, "thread_name": 1}]},
+    {"threads": [{"tid": 1, "stack_trace": [{"kind": "exact"}]}]}, {"threads": [{"tid": 1, "stack_trace": "0x1"}]},
+    {"threads": [{"tid": 1, "registers": [1]}]}, {"threads": [{"tid": 1, "registers": {"RIP": "0xXYZ"}}]},
+    {"threads": [{"tid": 1, "stack_trace": [{"pc": 1, "kind": "maybe"}]}]},
+]
+
+
+def status_of(document, folder):
+    path = folder / "elsewhere.json"
+    path.write_text(json.dumps(document))
+    return program.run("symbolize", "-i", path).status
+
+
+@pytest.mark.parametrize("change", ALLOWED, ids=json.dumps)
+def test_elsewhere_is_allowed_and_read(tmp_path, change):
+    document = {**MINIMAL, **change}
+    jsonschema.validate(document, SCHEMA)
+    assert status_of(document, tmp_path) in (program.COMPLETE, program.PARTIAL)
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=json.dumps)
+def test_elsewhere_is_refused_by_both(tmp_path, change):
+    document = {**MINIMAL, **change}
+    assert not jsonschema.Draft7Validator(SCHEMA).is_valid(document)
+    assert status_of(document, tmp_path) == program.NOTHING
+
+
+def test_golden_capture_of_elsewhere():
+    jsonschema.validate(parsed((GOLDEN / "elsewhere.capture.json").read_text()), SCHEMA)
