@@ -157,8 +157,10 @@ static void test_notes(void **state)
 	(void)state;
 	symbolize(s, &module, &answer, 1);
 	for (int round = 0; round < 2; round++) {
-		assert_string_equal(symbolizer_note(s, &module),
-				    "no debug information (build-id 12345678)");
+		assert_string_equal(
+			symbolizer_note(s, &module),
+			"no debug information (build-id 12345678); --debuginfod may "
+			"fetch it");
 		symbolizer_done(s, &module);
 	}
 	arena_free(&arena);
