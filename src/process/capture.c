@@ -20,7 +20,6 @@
 #include "process/ready.h"
 #include "process/trouble.h"
 
-#define MAPS_MAX ((size_t)256 << 20)
 /* An exec in the window starts everything anew with the new program. */
 #define TRIES_MAX 10
 
@@ -117,14 +116,26 @@ static bool program_check(const struct job *job, struct err *e)
 	return true;
 }
 
-static bool maps_text(struct job *job, struct bytes *text, struct err *e)
+/* Of the memory that the image had; by name, as it is now, if `opened` is -1. */
+static bool maps_text(struct job *job, int opened, struct bytes *text, struct err *e)
 {
 	bool ok;
 
 	step_begin(STEP_MAPS, 0, NULL);
-	ok = file_read_all(job->arena, job->process.dir, "maps", MAPS_MAX, text, e);
+	ok = opened >= 0 ? file_read_fd(job->arena, opened, "maps", MAPS_TEXT_MAX, text, e)
+			 : file_read_all(job->arena, job->process.dir, "maps", MAPS_TEXT_MAX,
+					 text, e);
 	step_begin(STEP_PROCESS, 0, NULL);
 	return ok;
+}
+
+/* When the memory is gone already, that of the next program: then it will be seen that it changed. */
+static bool first_maps_text(struct job *job, struct bytes *text, struct err *e)
+{
+	int opened = job->image.maps;
+
+	return (opened >= 0 && maps_text(job, opened, text, NULL) && text->len) ||
+	       maps_text(job, -1, text, e);
 }
 
 static bool maps_read(struct job *job, struct err *e)
@@ -135,7 +146,7 @@ static bool maps_read(struct job *job, struct err *e)
 
 	if (job->avoid->maps)
 		return true;
-	if (!maps_text(job, &text, &why)) {
+	if (!first_maps_text(job, &text, &why)) {
 		if (why.kind == ERR_PERMISSION)
 			return refused(job, e);
 		if (why.kind == ERR_NOT_FOUND)
@@ -212,29 +223,6 @@ static bool prepare(struct job *job, struct err *e)
 	return true;
 }
 
-/* The next executable mapping from `at` on, or NULL. */
-static const struct map *next_code(const struct map *at, const struct map *end)
-{
-	while (at < end && !MAP_EXECUTABLE(at))
-		at++;
-	return at < end ? at : NULL;
-}
-
-static bool has_same_code(const struct map *a, size_t a_count, const struct map *b,
-			  size_t b_count)
-{
-	const struct map *a_end = a + a_count, *b_end = b + b_count;
-
-	for (;; a++, b++) {
-		a = next_code(a, a_end);
-		b = next_code(b, b_end);
-		if (!a || !b)
-			return !a && !b;
-		if (a->start != b->start || a->end != b->end || a->inode != b->inode)
-			return false;
-	}
-}
-
 /* The maps as they are now: they know code that was loaded between the first reading and the
  * hold (dlopen, or a program that is just starting). */
 static struct map *maps_again(struct job *job, size_t *count)
@@ -243,7 +231,7 @@ static struct map *maps_again(struct job *job, size_t *count)
 	struct map *maps;
 
 	*count = 0;
-	if (job->avoid->maps || !maps_text(job, &text, NULL))
+	if (job->avoid->maps || !maps_text(job, -1, &text, NULL))
 		return NULL;
 	maps_parse(job->arena, text, &maps, count);
 	return maps;
@@ -253,7 +241,7 @@ static void maps_refresh(struct job *job, struct map *maps, size_t count)
 {
 	struct snapshot *snapshot = &job->out->snapshot;
 
-	if (count == 0 || has_same_code(snapshot->maps, snapshot->map_count, maps, count))
+	if (count == 0 || maps_have_same_code(snapshot->maps, snapshot->map_count, maps, count))
 		return;
 	captured_close(job->out);
 	snapshot->maps = maps;
@@ -290,45 +278,17 @@ static bool outcome_check(struct job *job, struct err *e)
 		       job->process.pid);
 }
 
-static bool has_ended(uint32_t pid)
-{
-	struct process_status status;
-	struct process process;
-	bool ended;
-
-	if (!process_open(&process, pid, NULL))
-		return true;
-	ended = !process_status(&process, &status, NULL) || process_has_ended(&status);
-	process_close(&process);
-	return ended;
-}
-
-/* An exec that the hold could not see shows in the auxiliary vector. Asked of the process anew:
- * an exec from another thread takes that thread's id away. A process that has ended has no
- * vector, and one that is in the middle of an exec may show none. */
-static bool image_changed(const struct job *job, const struct image_identity *before)
-{
-	struct image_identity now = {.size = 0};
-	struct process process;
-
-	if (process_open(&process, job->request->pid, NULL)) {
-		now = image_identity(&process);
-		process_close(&process);
-	}
-	return now.size ? !image_is_same(before, &now) : !has_ended(job->request->pid);
-}
-
 enum again { AGAIN_NOT, AGAIN_EXEC, AGAIN_REFUSED };
 
 /* The maps must not be of one program and the registers of the next. */
 static bool try_once(struct job *job, enum again *again, struct err *e)
 {
-	struct image_identity before = image_identity(&job->process);
 	struct map *maps;
 	size_t map_count;
 	bool ok;
 
 	*again = AGAIN_NOT;
+	image_open(&job->image, &job->process, !job->avoid->maps);
 	if (!prepare(job, e))
 		return false;
 	job->attempt->by_bpf = iterator_is_open(&job->iterator);
@@ -338,8 +298,8 @@ static bool try_once(struct job *job, enum again *again, struct err *e)
 	job->attempt->by_bpf = iterator_is_open(&job->iterator);
 	step_begin(STEP_PROCESS, 0, NULL);
 	maps = maps_again(job, &map_count);
-	if (job->hold.exec_seen || image_changed(job, &before) ||
-	    (map_count == 0 && !job->avoid->maps && !has_ended(job->request->pid)))
+	if (job->hold.exec_seen || image_changed(&job->image, job->request->pid, job->own) ||
+	    (map_count == 0 && !job->avoid->maps && !process_is_gone(job->request->pid)))
 		*again = AGAIN_EXEC;
 	else if (method_is_refused_for_now(job))
 		*again = AGAIN_REFUSED;
@@ -368,6 +328,7 @@ bool attempt_threads(struct attempt *attempt, struct err *e)
 			  .own = &own,
 			  .request = attempt->request,
 			  .process = PROCESS_CLOSED,
+			  .image = IMAGE_NONE,
 			  .iterator = ITERATOR_CLOSED};
 	enum again again = AGAIN_EXEC;
 	bool ok = false;
@@ -382,6 +343,7 @@ bool attempt_threads(struct attempt *attempt, struct err *e)
 		if (!ok)
 			break;
 		ok = try_once(&job, &again, e);
+		image_close(&job.image);
 	}
 	if (ok && again)
 		ok = err_set(e, ERR_BUSY,

@@ -6,6 +6,7 @@
 
 #include "process/avoid.h"
 #include "process/hold.h"
+#include "process/image.h"
 #include "process/iterator.h"
 #include "process/process.h"
 #include "process/tracers.h"
@@ -21,6 +22,7 @@ struct job {
 	const struct capture_request *request;
 	struct process process;
 	struct process_status status;
+	struct image image; /* the program that it runs, from before anything was read */
 	uint32_t *tids;
 	size_t tid_count;
 	struct task_stat *stats;  /* per tid, from before a stop of all; else NULL */

@@ -92,3 +92,26 @@ void maps_parse(struct arena *arena, struct bytes text, struct map **maps, size_
 	*maps = all.at;
 	*count = all.count;
 }
+
+/* The next executable mapping from `at` on, or NULL. */
+static const struct map *next_code(const struct map *at, const struct map *end)
+{
+	while (at < end && !MAP_EXECUTABLE(at))
+		at++;
+	return at < end ? at : NULL;
+}
+
+bool maps_have_same_code(const struct map *a, size_t a_count, const struct map *b,
+			 size_t b_count)
+{
+	const struct map *a_end = a + a_count, *b_end = b + b_count;
+
+	for (;; a++, b++) {
+		a = next_code(a, a_end);
+		b = next_code(b, b_end);
+		if (!a || !b)
+			return !a && !b;
+		if (a->start != b->start || a->end != b->end || a->inode != b->inode)
+			return false;
+	}
+}

@@ -325,20 +325,17 @@ uint32_t task_count(const struct process *process)
 	return status_number(text, "Threads");
 }
 
-struct image_identity image_identity(const struct process *process)
+bool process_is_gone(uint32_t pid)
 {
-	struct image_identity identity = {.size = 0};
-	SCOPED_FD int fd = openat(process->dir, "auxv", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd >= 0 ? read(fd, identity.auxv, sizeof identity.auxv) : 0;
+	struct process_status status;
+	struct process process;
+	bool ended;
 
-	/* In the middle of an exec it is empty: one entry, the end. */
-	identity.size = got > 16 ? (size_t)got : 0;
-	return identity;
-}
-
-bool image_is_same(const struct image_identity *a, const struct image_identity *b)
-{
-	return a->size == b->size && memcmp(a->auxv, b->auxv, a->size) == 0;
+	if (!process_open(&process, pid, NULL))
+		return true;
+	ended = !process_status(&process, &status, NULL) || process_has_ended(&status);
+	process_close(&process);
+	return ended;
 }
 
 const char *process_text(const struct process *process, struct arena *arena, uint32_t tid,

@@ -47,6 +47,8 @@ bool process_status(const struct process *process, struct process_status *out, s
 bool process_status_of(uint32_t pid, struct process_status *out);
 /* Has it ended? A zombie leader with other threads has not: one of them may be calling exec. */
 bool process_has_ended(const struct process_status *status);
+/* The same of a process that is not open: or there is none of that id. */
+bool process_is_gone(uint32_t pid);
 
 /* One thread's line in stat: name and state, read in one go. False when it is gone. */
 struct task_stat {
@@ -74,15 +76,6 @@ size_t task_list(const struct process *process, uint32_t *tids, size_t max);
 /* "Threads:" of status: how many threads there are now; 0 when it cannot be read. Cheap: does
  * not walk the threads, so it may be asked while they are held. */
 uint32_t task_count(const struct process *process);
-
-/* What tells one program image of a process from the next: its auxiliary vector, whose
- * addresses (stack, vDSO, entry) an exec draws anew. */
-struct image_identity {
-	uint8_t auxv[512];
-	size_t size; /* 0: not readable */
-};
-struct image_identity image_identity(const struct process *process);
-bool image_is_same(const struct image_identity *a, const struct image_identity *b);
 
 /* A text of /proc/PID/NAME or /proc/PID/task/TID/NAME (tid 0: the process), final newline
  * removed; NULL when it cannot be read or is empty. */

@@ -105,6 +105,48 @@ def test_thread_churn(start, name, method):
     assert passes(process)["churned"] > 0
 
 
+def code_is_of_the_maps(report):
+    """No mixture of two programs: every thread is where there is code."""
+    ranges = [(int(m["start"], 16), int(m["end"], 16)) for m in report["memory_maps"] if "x" in m["permissions"]]
+    for thread in report["threads"]:
+        for pc in (int(pc, 16) for pc in thread["stack_trace"] or []):
+            assert any(start <= pc < end for start, end in ranges), (hex(pc), thread)
+
+
+def changes_its_auxv(start, *arguments):
+    process = start("auxv", *arguments)
+    if process.line() == "refused":
+        pytest.skip("this kernel lets no process change its auxiliary vector")
+    return process
+
+
+def test_auxiliary_vector_that_changes(start, method):
+    """That is no exec: traced like any other."""
+    process = changes_its_auxv(start)
+    for _ in range(20 * LONGER):
+        report = capture_once(process.pid, *method)
+        assert len(report["threads"]) == 2
+        code_is_of_the_maps(report)
+    process.await_unharmed()
+    rest, status = process.finish()
+    assert status == 0 and rest == ["passed"]
+
+
+def test_exec_with_an_auxiliary_vector_that_changes(start, method):
+    """But an exec is, though another process still has the memory of before."""
+    process = changes_its_auxv(start, str(400 * LONGER))
+    pictures = 0
+    for _ in range(40 * LONGER):
+        report = capture_once(process.pid, *method, outcomes=(*OUTCOMES, program.NOTHING))
+        if report:
+            pictures += 1
+            code_is_of_the_maps(report)
+    assert pictures > 0
+    process.await_unharmed()
+    rest, status = process.finish()
+    assert status == 0 and rest == ["passed"]
+
+
 def test_exec_storm(start, method):
     """The program starts itself anew all the time, also from a thread that is not the main one: the
     old picture, the new one or a clear line; never a mixture, and the victim gets to its end."""
@@ -117,10 +159,7 @@ def test_exec_storm(start, method):
         if report:
             pictures += 1
             assert report["executable_path"].endswith("/victim")
-            ranges = [(int(m["start"], 16), int(m["end"], 16)) for m in report["memory_maps"] if "x" in m["permissions"]]
-            for thread in report["threads"]:
-                for pc in (int(pc, 16) for pc in thread["stack_trace"] or []):
-                    assert any(start <= pc < end for start, end in ranges), (hex(pc), thread)
+            code_is_of_the_maps(report)
     assert pictures > 0
     passes(process)
 
