@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/trust.h"
 
 #define UNFINISHED ".new" /* ends the name of a file that is being written */
 #define UNFINISHED_S 600  /* older ones were left by a program that was ended */
@@ -75,10 +76,14 @@ static void directories_make(struct arena *arena, const char *path)
 bool store_open(struct store *store, struct arena *arena, bool make, struct err *e)
 {
 	struct stat st;
+	const char *lacks;
 
 	*store = (struct store){.path = store_path(arena), .dir = -1};
 	if (!store->path)
 		return err_set(e, ERR_NOT_FOUND, "neither XDG_CACHE_HOME nor HOME is set");
+	lacks = trust_lacks(arena, store->path, TRUST_OWNERS);
+	if (lacks)
+		return err_set(e, ERR_PERMISSION, "%s: %s", store->path, lacks);
 	if (make)
 		directories_make(arena, store->path);
 	store->dir = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

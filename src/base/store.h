@@ -4,7 +4,8 @@
  * A file is there whole or not at all (written beside, then renamed), so any number of programs may
  * use the directory at once, without a lock: who writes last wins. Nothing is trusted that somebody
  * else could have put there: directory and files must belong to the effective user and be writable
- * for nobody else, files must be regular, symbolic links are not followed. Errors are for who asks:
+ * for nobody else, files must be regular, symbolic links are not followed; what leads there must belong
+ * to that user or root. Errors are for who asks:
  * a store that does not work is none.
  */
 #ifndef STACKER_BASE_STORE_H

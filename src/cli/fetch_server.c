@@ -73,7 +73,7 @@ static void give_up(struct fetch_server *server, struct fetch_answer *answer, co
 }
 
 /* 0 or an errno. Its stdout is `out`; stdin and stderr are this process's own. */
-static int command_start(const char *build_id, int out, pid_t *pid)
+static int command_start(const char *command, const char *build_id, int out, pid_t *pid)
 {
 	char name[] = FETCH_COMMAND, what[] = "debuginfo",
 	     id[sizeof((struct fetch_question *)0)->build_id];
@@ -93,7 +93,7 @@ static int command_start(const char *build_id, int out, pid_t *pid)
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &ignored);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	status = posix_spawnp(pid, FETCH_COMMAND, &files, &attributes, argv, environ);
+	status = posix_spawn(pid, command, &files, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&files);
 	return status;
@@ -206,17 +206,30 @@ static void command_finish(struct fetch_server *server, pid_t pid, int from,
 		fetch_refuse(answer, "what it printed is not a path");
 }
 
+static bool command_is_known(struct fetch_server *server, struct fetch_answer *answer)
+{
+	const char *why;
+
+	if (!server->command)
+		server->command = fetch_command(&server->arena, &why);
+	if (!server->command)
+		give_up(server, answer, why);
+	return server->command;
+}
+
 static void file_find(struct fetch_server *server, const char *build_id,
 		      struct fetch_answer *answer)
 {
 	int pipe_ends[2], error;
 	pid_t pid;
 
+	if (!command_is_known(server, answer))
+		return;
 	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
 		fetch_refuse(answer, strerror(errno));
 		return;
 	}
-	error = command_start(build_id, pipe_ends[1], &pid);
+	error = command_start(server->command, build_id, pipe_ends[1], &pid);
 	close(pipe_ends[1]);
 	if (error == ENOENT)
 		give_up(server, answer, "it is not installed");

@@ -10,9 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "cli/fetch_command.h"
 #include "elf/debugfile.h"
-
-#define FETCH_COMMAND "debuginfod-find"
 
 /* What goes through the pipes, whole. Both ends are one program, but what Stacker reads may
  * have taken its end over. */
@@ -38,7 +37,9 @@ struct fetch_server {
 	uint64_t limit_s;
 	bool begun;
 	struct timespec end; /* CLOCK_MONOTONIC; once begun */
-	char given_up[80];   /* asking again is no use; "": go on */
+	struct arena arena;
+	const char *command;     /* its path; NULL: not looked for yet */
+	char given_up[PATH_MAX]; /* asking again is no use; "": go on */
 };
 
 /* All that the process does, to its end. */

@@ -86,7 +86,7 @@ static const char *why_refused(struct elf *elf, int fd, const struct debug_want 
 	return NULL;
 }
 
-static struct elf *refuse(struct debugfiles *files, const char *path, const char *why)
+struct elf *debug_candidate_refuse(struct debugfiles *files, const char *path, const char *why)
 {
 	if (!files->refused)
 		files->refused =
@@ -115,17 +115,18 @@ struct elf *debug_candidate(struct debugfiles *files, const char *path,
 	const char *why;
 
 	if (fd < 0)
-		return e.kind == ERR_NOT_FOUND ? NULL : refuse(files, path, e.text);
+		return e.kind == ERR_NOT_FOUND ? NULL
+					       : debug_candidate_refuse(files, path, e.text);
 	if (is_file(files, fd, want->like->name))
 		return NULL;
 	path = arena_string(files->arena, path); /* it may be the text of another file */
 	if (!file_map_fd(fd, path, &data, &e))
-		return refuse(files, path, e.text);
+		return debug_candidate_refuse(files, path, e.text);
 	elf = arena_new(arena, struct elf);
 	why = elf_open(elf, arena, data, path, &e) ? why_refused(elf, fd, want) : e.text;
 	if (why) {
 		file_unmap(data);
-		return refuse(files, path, why);
+		return debug_candidate_refuse(files, path, why);
 	}
 	elf->mapped = true;
 	return elf;

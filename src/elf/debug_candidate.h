@@ -25,4 +25,7 @@ struct debug_want {
 struct elf *debug_candidate(struct debugfiles *files, const char *path,
 			    const struct debug_want *want);
 
+/* Remembers it as refused; NULL. */
+struct elf *debug_candidate_refuse(struct debugfiles *files, const char *path, const char *why);
+
 #endif

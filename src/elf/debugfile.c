@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/trust.h"
 #include "elf/compress.h"
 #include "elf/debug_candidate.h"
 #include "elf/debug_path.h"
@@ -135,7 +137,7 @@ static struct elf *find_by_name(struct debugfiles *files, const struct elf *elf,
 }
 
 /* $DEBUGINFOD_CACHE_PATH, else $XDG_CACHE_HOME/debuginfod_client, else under ~/.cache. */
-static const char *debuginfod_cache(struct debugfiles *files)
+const char *debuginfod_cache(struct arena *arena)
 {
 	const char *at = getenv("DEBUGINFOD_CACHE_PATH");
 
@@ -143,21 +145,30 @@ static const char *debuginfod_cache(struct debugfiles *files)
 		return at;
 	at = getenv("XDG_CACHE_HOME");
 	if (at && *at)
-		return debug_path_join(files, at, "debuginfod_client");
+		return arena_printf(arena, "%s/debuginfod_client", at);
 	at = getenv("HOME");
-	return at && *at ? debug_path_join(files, at, ".cache/debuginfod_client") : NULL;
+	return at && *at ? arena_printf(arena, "%s/.cache/debuginfod_client", at) : NULL;
+}
+
+/* What others may have put there proves nothing by its build-id. */
+static struct elf *candidate_trusted(struct debugfiles *files, const char *path,
+				     const struct debug_want *want)
+{
+	const char *lacks = trust_lacks(files->arena, path, TRUST_PLACE);
+
+	return lacks ? debug_candidate_refuse(files, path, lacks)
+		     : debug_candidate(files, path, want);
 }
 
 static struct elf *find_in_cache(struct debugfiles *files, const struct debug_want *want)
 {
-	const char *cache = debuginfod_cache(files);
+	const char *cache = debuginfod_cache(files->arena), *path;
 
 	if (!cache || want->build_id.len < 2 || want->build_id.len > BUILD_ID_MAX)
 		return NULL;
-	return debug_candidate(files,
-			       arena_printf(files->arena, "%s/%s/debuginfo", cache,
-					    build_id_text(files->arena, want->build_id)),
-			       want);
+	path = arena_printf(files->arena, "%s/%s/debuginfo", cache,
+			    build_id_text(files->arena, want->build_id));
+	return access(path, F_OK) == 0 ? candidate_trusted(files, path, want) : NULL;
 }
 
 static struct elf *find_elsewhere(struct debugfiles *files, const struct debug_want *want)
@@ -169,7 +180,7 @@ static struct elf *find_elsewhere(struct debugfiles *files, const struct debug_w
 		return NULL;
 	path = files->fetch->file(files->fetch->context, want->build_id, &why);
 	files->refused = NULL;
-	found = path ? debug_candidate(files, path, want) : NULL;
+	found = path ? candidate_trusted(files, path, want) : NULL;
 	if (!found && !why)
 		why = files->refused ? files->refused
 				     : arena_printf(files->arena,

@@ -15,7 +15,8 @@
  * file, in .debug/ beside it, under SYSROOT likewise, DIR + the file's directory, and flat in
  * DIR 3. FILE.debug beside the file, DIR + the file's path, with and without .debug, and flat
  * in DIR: only when the build-id proves it 4. the cache that debuginfod's own client keeps: no
- * network is used 5. where `fetch` puts it, when there is one
+ * network is used 5. where `fetch` puts it, when there is one. Of the last two what others than the
+ * effective user and root could have put there is refused (base/trust).
  */
 #ifndef STACKER_ELF_DEBUGFILE_H
 #define STACKER_ELF_DEBUGFILE_H
@@ -53,6 +54,9 @@ struct debugfiles {
 	const char *refused;     /* "debug file X refused: WHY" of the first one, or NULL */
 	const char *not_fetched; /* why, of the first one; or NULL */
 };
+
+/* Where debuginfod's client keeps what it fetched, by the environment; NULL: nowhere. */
+const char *debuginfod_cache(struct arena *arena);
 
 /* The separate debug file of `elf`, or NULL. `path` is the file's name where it was running,
  * for SYSROOT and DIR; elf->name is where it was read. */
