@@ -189,7 +189,7 @@ bool pipeline_capture(struct arena *arena, const struct options *options,
 	urgency_keep();
 	pipeline_restrict(out, options, captured.root);
 	*snapshot = captured.snapshot;
-	modules_open_live(modules, arena, snapshot, captured.files, captured.whys);
+	modules_open_live(modules, arena, snapshot, captured.files, captured.sources);
 	captured_close(&captured);
 	root_keep(options, modules, snapshot, captured.root);
 	progress(options, "unwinding");

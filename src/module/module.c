@@ -246,32 +246,49 @@ static void pages_release(const struct modules *set, size_t index)
 		mapping_release(elf->data);
 }
 
+/* Of the running image. What lies outside of its first page is left unknown. */
+static const char *build_id_in_memory(struct arena *arena, struct bytes first_page)
+{
+	struct arena scratch = {0};
+	const char *text = NULL;
+	struct elf elf;
+
+	if (first_page.len && elf_open(&elf, &scratch, first_page, "", NULL))
+		text = build_id_text(arena, elf.build_id);
+	arena_free(&scratch);
+	return text;
+}
+
 static void live_open(struct module *module, struct arena *arena, int fd,
-		      const struct snapshot *snapshot)
+		      const struct module_source *source, const struct snapshot *snapshot)
 {
 	struct err e = {0};
 	struct bytes data;
 
 	/* An image of another architecture or build gives wrong names and wrong rows: refused. */
-	if (!file_map_fd(fd, module->path, &data, &e) ||
-	    !module_elf_take(module, arena, data, module->path, snapshot->arch, false, &e))
+	if (source->is_unproven && !module->build_id)
+		module->why = "the file has been replaced since it was mapped";
+	else if (!file_map_fd(fd, module->path, &data, &e) ||
+		 !module_elf_take(module, arena, data, module->path, snapshot->arch, false, &e))
 		module->why = arena_string(arena, e.text);
 }
 
 void modules_open_live(struct modules *out, struct arena *arena,
 		       const struct snapshot *snapshot, const int *files,
-		       const char *const *whys)
+		       const struct module_source *sources)
 {
 	set_begin(out, arena, snapshot);
 	for (size_t i = 0; i < out->count; i++) {
 		struct module *module = &out->at[i];
 
+		if (!module->build_id)
+			module->build_id = build_id_in_memory(arena, sources[i].first_page);
 		if (is_vdso(module))
 			vdso_open(module, arena, snapshot);
 		else if (files[i] >= 0)
-			live_open(module, arena, files[i], snapshot);
+			live_open(module, arena, files[i], &sources[i], snapshot);
 		else
-			module->why = whys[i];
+			module->why = sources[i].why;
 		pages_release(out, i);
 	}
 	ranges_make(out, snapshot);

@@ -15,6 +15,7 @@
 
 #include "base/named.h"
 #include "elf/elf.h"
+#include "snapshot/module_source.h"
 #include "snapshot/snapshot.h"
 
 struct module {
@@ -63,11 +64,12 @@ struct module_search {
 	bool any_build_id; /* a file with another build-id is taken all the same */
 };
 
-/* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i],
- * or -1 with the reason in whys[i]. Descriptors stay the caller's. */
+/* Modules of a live process: `files[i]` is the opened descriptor for snapshot->modules[i], or
+ * -1 with the reason in sources[i]. A file that is not proved to be the mapped one, by its inode
+ * or its build-id, is refused. Descriptors stay the caller's. */
 void modules_open_live(struct modules *out, struct arena *arena,
 		       const struct snapshot *snapshot, const int *files,
-		       const char *const *whys);
+		       const struct module_source *sources);
 
 /* Modules of a capture. Files that cannot be used leave their reason in the module. False
  * only when --executable was given and cannot be used at all: unreadable, not ELF, another

@@ -2,6 +2,7 @@
  * The capture: prepare, take the pictures of the threads, then turn what was read into a
  * snapshot.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "elf/elf.h"
 #include "process/attempt.h"
 #include "process/files.h"
 #include "process/maps.h"

@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "elf/elf.h"
 #include "process/map_modules.h"
 #include "process/step.h"
 #include "process/still.h"
 
 /* Of the smallest page there is. */
 #define FIRST_PAGE 4096
+/* No program has so many modules whose file is not at hand. */
+#define PAGES_MAX 1024
 #define VDSO_MAX ((uint64_t)1 << 20)
 
 static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
@@ -28,67 +29,28 @@ static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* The build-id of the running image: its first page holds the headers and, nearly always, the
- * note. What lies outside it is left unknown. */
-static const char *build_id_in_memory(struct arena *arena, uint32_t pid, uint64_t va)
+/* The headers of the running image and, nearly always, its build-id; who may do less than this
+ * process reads them. */
+static struct bytes first_page_read(struct arena *arena, uint32_t pid, uint64_t va)
 {
-	struct arena scratch = {0};
-	uint8_t *page = arena_alloc(&scratch, FIRST_PAGE, 1);
-	const char *text = NULL;
-	struct elf elf;
+	uint8_t *page = arena_array(arena, uint8_t, FIRST_PAGE);
 
-	if (memory_read(pid, va, page, FIRST_PAGE) == FIRST_PAGE &&
-	    elf_open(&elf, &scratch, (struct bytes){page, FIRST_PAGE}, "", NULL))
-		text = build_id_text(arena, elf.build_id);
-	arena_free(&scratch);
-	return text;
+	if (memory_read(pid, va, page, FIRST_PAGE) != FIRST_PAGE)
+		return (struct bytes){NULL, 0};
+	return (struct bytes){page, FIRST_PAGE};
 }
 
-/* Does the opened file have the build-id that is in memory? */
-static bool build_id_equal(int fd, const char *build_id)
+static bool is_the_mapped_file(const struct map *map, const struct stat *st)
 {
-	struct arena scratch = {0};
-	struct bytes data;
-	struct elf elf;
-	const char *have = NULL;
-	bool equal;
-
-	if (!build_id || !file_map_fd(fd, "", &data, NULL))
-		return false;
-	if (elf_open_image(&elf, &scratch, data, "", NULL))
-		have = build_id_text(&scratch, elf.build_id);
-	equal = have && strcmp(have, build_id) == 0;
-	arena_free(&scratch);
-	file_unmap(data);
-	return equal;
+	return st->st_ino == map->inode && major(st->st_dev) == map->device_major &&
+	       minor(st->st_dev) == map->device_minor;
 }
 
-/* Overlay and btrfs file systems show other device and inode numbers in maps than in stat. */
-static bool is_the_mapped_file(const struct map *map, int fd, const struct stat *st,
-			       const char *build_id)
-{
-	return (st->st_ino == map->inode && major(st->st_dev) == map->device_major &&
-		minor(st->st_dev) == map->device_minor) ||
-	       build_id_equal(fd, build_id);
-}
-
-static int open_checked(const struct process *process, const struct map *map,
-			const char *build_id)
-{
-	struct stat st;
-	int fd = file_open_inside(process->root, map->path, false, &st);
-
-	if (fd >= 0 && !is_the_mapped_file(map, fd, &st, build_id)) {
-		close(fd);
-		errno = ESTALE;
-		return -1;
-	}
-	return fd;
-}
-
+/* The links of /proc lead to the mapped file. A name may lead elsewhere by now; overlay and btrfs
+ * file systems show other device and inode numbers in maps than in stat. */
 static int module_file_open(const struct process *process, const struct map *map,
-			    const struct snapshot_module *module, const struct avoid *avoid,
-			    const char **why)
+			    bool is_executable, const struct avoid *avoid,
+			    struct module_source *source)
 {
 	char name[64];
 	struct stat st;
@@ -101,15 +63,17 @@ static int module_file_open(const struct process *process, const struct map *map
 	if (fd >= 0)
 		return fd;
 	if (errno == EINVAL) {
-		*why = "not a regular file";
+		source->why = "not a regular file";
 		return -1;
 	}
-	fd = open_checked(process, map, module->build_id);
+	if (is_executable && !avoid->program)
+		fd = file_open_at(process->dir, "exe", false, &st);
 	if (fd >= 0)
 		return fd;
-	*why = errno == ESTALE ? "the file at this path is another one now" : strerror(errno);
-	if (module->is_executable && !avoid->program)
-		fd = file_open_at(process->dir, "exe", false, &st);
+	fd = file_open_inside(process->root, map->path, false, &st);
+	if (fd < 0)
+		source->why = strerror(errno);
+	source->is_unproven = fd >= 0 && !is_the_mapped_file(map, &st);
 	return fd;
 }
 
@@ -174,13 +138,17 @@ static bool is_executable(struct arena *arena, const struct process *process,
 	return snapshot->executable_path && strcmp(snapshot->executable_path, path) == 0;
 }
 
-/* First and last address of each module, and where its headers lie. */
-static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t pid,
+/* First and last address of each module, and its headers. */
+static void extents_set(struct captured *out, struct arena *arena, uint32_t pid,
 			const struct avoid *avoid)
 {
+	const struct snapshot *snapshot = &out->snapshot;
+	size_t pages = 0;
+
 	for (size_t i = 0; i < snapshot->map_count; i++) {
 		const struct map *map = &snapshot->maps[i];
 		struct snapshot_module *module;
+		struct module_source *source;
 
 		if (map->module < 0)
 			continue;
@@ -188,11 +156,13 @@ static void extents_set(struct snapshot *snapshot, struct arena *arena, uint32_t
 		if (module->end == 0)
 			module->start = map->start;
 		module->end = map->end;
-		if (map->off != 0 || module->build_id || avoid->space ||
-		    !avoid_permits_file(avoid, map))
+		source = &out->sources[map->module];
+		if (map->off != 0 || source->first_page.len || avoid->space ||
+		    pages == PAGES_MAX || !avoid_permits_file(avoid, map))
 			continue;
 		step_file(map);
-		module->build_id = build_id_in_memory(arena, pid, map->start);
+		source->first_page = first_page_read(arena, pid, map->start);
+		pages++;
 	}
 }
 
@@ -275,10 +245,11 @@ static void module_fill(struct captured *out, struct arena *arena,
 		out->program_found = module->is_executable =
 			is_executable(arena, process, &out->snapshot, map, !avoid->program);
 	if (avoid_permits_file(avoid, map))
-		out->files[index] = still_file(
-			module_file_open(process, map, module, avoid, &out->whys[index]));
+		out->files[index] =
+			still_file(module_file_open(process, map, module->is_executable, avoid,
+						    &out->sources[index]));
 	else
-		out->whys[index] = "its file system did not answer";
+		out->sources[index].why = "its file system did not answer";
 }
 
 /* The kernel's " (deleted)" is no part of a name: `deleted` of the module says it. */
@@ -308,9 +279,9 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	snapshot->module_count = modules.count;
 	snapshot->modules = arena_array(arena, struct snapshot_module, modules.count);
 	out->files = arena_array(arena, int, modules.count);
-	out->whys = arena_array(arena, const char *, modules.count);
+	out->sources = arena_array(arena, struct module_source, modules.count);
 	out->program_found = false;
-	extents_set(snapshot, arena, process->living, &avoided);
+	extents_set(out, arena, process->living, &avoided);
 	for (size_t i = 0; i < modules.count; i++)
 		module_fill(out, arena, process, &avoided, i, modules.firsts[i]);
 	program_name_check(snapshot, arena);

@@ -2,9 +2,9 @@
  * process/files: the modules of a live process and the files behind them, opened before the stop.
  *
  * Order for one module: /proc/PID/map_files/START-END (the mapped file itself, whatever was renamed
- * or deleted; needs a capability), /proc/PID/root + path (the target's own view; must be the same
- * inode or have the build-id that is in memory), /proc/PID/exe for the program. A file is looked at
- * with O_PATH and fstat before it is opened: devices and FIFOs are never opened.
+ * or deleted; needs a capability), /proc/PID/root + path (the target's own view; unless it is the same
+ * inode, its build-id has to prove it: snapshot/module_source). For the program /proc/PID/exe comes
+ * before its name. A file is looked at with O_PATH and fstat before it is opened: devices and FIFOs are never opened.
  */
 #ifndef STACKER_PROCESS_FILES_H
 #define STACKER_PROCESS_FILES_H
@@ -13,7 +13,7 @@
 #include "process/process.h"
 #include "process/procfs.h"
 
-/* Fills out->snapshot.modules and maps[].module, out->files and out->whys; reads the vDSO. Every
+/* Fills out->snapshot.modules and maps[].module, out->files and out->sources; reads the vDSO. Every
  * file that has an executable mapping is a module. What `avoid` names is not looked at. */
 void files_open(struct captured *out, struct arena *arena, const struct process *process,
 		const struct avoid *avoid);

@@ -10,6 +10,7 @@
 #define STACKER_PROCESS_PROCESS_H
 
 #include "base/err.h"
+#include "snapshot/module_source.h"
 #include "snapshot/snapshot.h"
 
 #define CAPTURE_TIMEOUT_NS UINT64_C(1000000000)
@@ -38,8 +39,8 @@ struct capture_request {
 
 struct captured {
 	struct snapshot snapshot;
-	int *files;        /* per module: an open descriptor, or -1 */
-	const char **whys; /* per module: why there is none */
+	int *files;                    /* per module: an open descriptor, or -1 */
+	struct module_source *sources; /* per module */
 	bool program_found; /* one module is the executable: its file may be mapped by several names */
 	int root; /* the process's root directory, if it is another than ours; else -1 */
 	struct bytes perf_map; /* text of /tmp/perf-PID.map of the target; may be empty */

@@ -126,12 +126,12 @@ static void check_bias(void **state)
 					    .map_count = layout_maps(layout, maps),
 					    .modules = &record,
 					    .module_count = 1};
-		const char *why = NULL;
+		const struct module_source source = {.why = NULL};
 		int fd = layout_file(layout);
 		struct modules modules;
 
 		print_message("%s\n", layout->name);
-		modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+		modules_open_live(&modules, &arena, &snapshot, &fd, &source);
 		assert_null(modules.at[0].why);
 		assert_string_equal(modules.at[0].name, "x.so");
 		for (size_t i = 0; i < snapshot.map_count; i++) {
@@ -183,19 +183,19 @@ static void check_remapped(void **state)
 				    .modules = &record,
 				    .module_count = 1};
 	const struct module_range *range;
-	const char *why = NULL;
+	const struct module_source source = {.why = NULL};
 	int fd = layout_file(&layouts[0]);
 	struct modules modules;
 
 	(void)state;
-	modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+	modules_open_live(&modules, &arena, &snapshot, &fd, &source);
 	range = module_range_at(&modules, 0x555555555123);
 	assert_non_null(range);
 	assert_true(range->bias == 0x555555554000 && range->executable);
 	assert_null(module_range_at(&modules, 0x555555559123));
 	maps[1].start = 0x555555556000; /* where the file has no code */
 	maps[1].end = 0x555555557000;
-	modules_open_live(&modules, &arena, &snapshot, &fd, &why);
+	modules_open_live(&modules, &arena, &snapshot, &fd, &source);
 	assert_null(module_range_at(&modules, 0x555555556123));
 	close(fd);
 	arena_free(&arena);
