@@ -116,6 +116,9 @@ int capture_run(struct arena *arena, const struct options *options)
 		if (talk == stdout)
 			next_step_print(talk, &snapshot, modules.root != NULL, options->output);
 	}
+	if (snapshot.code_names_left_out)
+		complain("code made at run time has no names: %s",
+			 snapshot.code_names_left_out);
 	return complain_about_cut_files() || snapshot_is_partial(&snapshot) ? EXIT_PARTIAL
 									    : EXIT_COMPLETE;
 }

@@ -212,7 +212,8 @@ bool snapshot_is_partial(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->thread_count; i++)
 		if (snapshot->threads[i].left_out || was_cut(&snapshot->threads[i]))
 			return true;
-	return snapshot->capture.threads_missing || snapshot->capture.unanswered;
+	return snapshot->code_names_left_out || snapshot->capture.threads_missing ||
+	       snapshot->capture.unanswered;
 }
 
 /*
@@ -406,6 +407,7 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 		       struct report *report)
 {
 	VEC(const char *) notes = {0};
+	const struct snapshot *snapshot = report->snapshot;
 	const char *unenforced = confine_note(arena), *cut;
 
 	for (size_t i = 0; i < modules->count; i++) {
@@ -437,6 +439,10 @@ static void notes_make(struct arena *arena, struct symbolizer *symbolizer,
 				     "%s: became shorter, or unreadable, while it was read",
 				     cut);
 	}
+	if (snapshot->code_names_left_out)
+		*vec_push(arena, &notes) =
+			arena_printf(arena, "code made at run time has no names: %s",
+				     snapshot->code_names_left_out);
 	if (unenforced)
 		*vec_push(arena, &notes) = unenforced;
 	report->notes = notes.at;

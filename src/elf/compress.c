@@ -79,6 +79,7 @@ static bool size_check(struct bytes in, uint64_t size, struct err *e)
 {
 	if (size <= size_limit(in))
 		return true;
+	budget_refuse();
 	return err_set(e, ERR_LIMIT, "states %llu bytes from %zu compressed ones",
 		       (unsigned long long)size, in.len);
 }

@@ -321,7 +321,7 @@ static bool raw_contents(const struct elf *elf, const struct elf_section *sectio
 	if (raw->len != section->size)
 		return err_set(e, ERR_FORMAT, "lies outside the file");
 	return raw->len <= elf->weight ||
-	       err_set(e, ERR_FORMAT, "is sparse: %zu bytes are more than the file has on disk",
+	       err_set(e, ERR_LIMIT, "is sparse: %zu bytes are more than the file has on disk",
 		       raw->len);
 }
 

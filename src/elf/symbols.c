@@ -6,18 +6,21 @@ static struct elf_symbols symbols_of_section(struct elf *elf, uint32_t type)
 {
 	struct elf_symbols symbols = {0};
 	struct bytes entries, strings;
+	struct err e = {0};
 
 	for (size_t i = 1; i < elf->section_count; i++) {
 		struct elf_section *s = &elf->sections[i];
 
 		if (s->type != type || s->link >= elf->section_count)
 			continue;
-		if (elf_section_load(elf, s, &entries, NULL) &&
-		    elf_section_load(elf, &elf->sections[s->link], &strings, NULL)) {
+		if (elf_section_load(elf, s, &entries, &e) &&
+		    elf_section_load(elf, &elf->sections[s->link], &strings, &e)) {
 			symbols.entries = reader_over(entries);
 			symbols.strings = bytes_strings(strings);
 			return symbols;
 		}
+		if (e.kind == ERR_LIMIT)
+			symbols.left_out = arena_string(elf->arena, e.text);
 	}
 	return symbols;
 }

@@ -22,6 +22,8 @@ struct elf_symbol {
 struct elf_symbols {
 	struct reader entries;
 	struct bytes strings; /* as bytes_strings gives them */
+	const char
+		*left_out; /* why a limit left the table out (in the file's arena); or NULL */
 };
 
 /* A walk over one table; an absent table gives a walk that is over at once. */

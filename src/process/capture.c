@@ -364,7 +364,7 @@ void attempt_extras(struct attempt *attempt)
 	step_begin(STEP_ROOT, 0, NULL);
 	out->root = process_foreign_root(&attempt->process);
 	step_begin(STEP_PERF_MAP, 0, NULL);
-	out->perf_map = perf_map_read(attempt->arena, &attempt->process, &attempt->status);
+	perf_map_read(out, attempt->arena, &attempt->process, &attempt->status);
 	step_begin(STEP_ARGUMENTS, 0, NULL);
 	if (!attempt->avoid.space)
 		arguments_read(attempt->arena, &attempt->process, &out->snapshot);

@@ -289,19 +289,22 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 }
 
 /* Read, not mapped: its writer may truncate it at any time. */
-struct bytes perf_map_read(struct arena *arena, const struct process *process,
-			   const struct process_status *status)
+void perf_map_read(struct captured *out, struct arena *arena, const struct process *process,
+		   const struct process_status *status)
 {
-	struct bytes text = {NULL, 0};
+	struct err e = {0};
 	struct stat st;
 	char path[64];
+
+	out->perf_map = (struct bytes){NULL, 0};
 
 	snprintf(path, sizeof path, "/tmp/perf-%u.map", status->namespace_pid);
 	SCOPED_FD int fd = file_open_inside(process->root, path, true, &st);
 
 	if (fd >= 0 && (st.st_uid == status->uid || st.st_uid == 0))
-		file_read_fd(arena, fd, path, PERF_MAP_MAX, &text, NULL);
-	return text;
+		file_read_fd(arena, fd, path, PERF_MAP_MAX, &out->perf_map, &e);
+	if (e.kind == ERR_LIMIT)
+		out->snapshot.code_names_left_out = "its perf map is larger than 256 MiB";
 }
 
 void captured_close(struct captured *captured)

@@ -20,9 +20,10 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 
 /* The text that just-in-time compilers write for perf: /tmp/perf-PID.map in the target's root, by
  * its pid in its own pid namespace. Only a regular file of the target's user or of root; empty when
- * there is none, or when it is larger than PERF_MAP_MAX. */
+ * there is none, or when it is larger than PERF_MAP_MAX, which
+ * out->snapshot.code_names_left_out then says. */
 #define PERF_MAP_MAX ((size_t)256 << 20)
-struct bytes perf_map_read(struct arena *arena, const struct process *process,
-			   const struct process_status *status);
+void perf_map_read(struct captured *out, struct arena *arena, const struct process *process,
+		   const struct process_status *status);
 
 #endif

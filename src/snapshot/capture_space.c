@@ -236,6 +236,7 @@ void read_code_names(const struct node *document, struct snapshot *out)
 	struct node list = node_member(document, "code_names");
 	size_t count = node_count(&list);
 
+	out->code_names_left_out = member_text(document, "code_names_left_out");
 	out->code_names = arena_array(document->in->arena, struct code_name, count);
 	for (size_t i = 0; i < count && !document->in->failed; i++) {
 		struct node item = node_item(&list, i);

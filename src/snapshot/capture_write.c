@@ -23,6 +23,8 @@ static void put_vdso(struct json_out *out, const struct snapshot *snapshot)
 
 static void put_code_names(struct json_out *out, const struct snapshot *snapshot)
 {
+	if (snapshot->code_names_left_out)
+		json_text(out, "code_names_left_out", snapshot->code_names_left_out);
 	if (!snapshot->code_name_count)
 		return;
 	json_new_line(out);

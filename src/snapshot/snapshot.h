@@ -199,7 +199,8 @@ struct snapshot {
 	size_t thread_count;
 	struct code_name *code_names; /* by va; of frames without a module */
 	size_t code_name_count;
-	struct memory_piece vdso; /* its image; len 0: none */
+	const char *code_names_left_out; /* why some or all are not there; or NULL */
+	struct memory_piece vdso;        /* its image; len 0: none */
 	uint64_t
 		pac_code_mask; /* bits of a code address that hold a signature; 0: none or not known */
 	struct capture_facts capture;

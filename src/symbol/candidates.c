@@ -140,6 +140,22 @@ static struct walks walks_begin(const struct symtab_sources *sources)
 	return w;
 }
 
+/* Names are lost with it. */
+static const char *left_out(const struct walks *w)
+{
+	const char *why = NULL;
+
+	for (int i = 0; i < CANDIDATE_TABLES; i++) {
+		if (w->symbols[i].left_out)
+			why = w->symbols[i].left_out;
+		else if (reader_left(&w->symbols[i].entries) > budget_work_left())
+			why = "reading its symbols would take too long (--max-memory)";
+	}
+	if (why)
+		budget_refuse();
+	return why;
+}
+
 /* ---- Which of them are needed ---- */
 
 /* For some addresses only few symbols matter, and these can be told in one pass without any
@@ -249,7 +265,7 @@ struct candidates candidates_collect(struct arena *arena, const struct symtab_so
 	struct collector c = {.arena = arena};
 	struct walks walks = walks_begin(sources);
 	struct needs needs = {.arena = arena, .asked = asked->at, .count = asked->count};
-	struct candidates all;
+	struct candidates all = {.left_out = left_out(&walks)};
 
 	if (needs.asked) {
 		needs.nearest = arena_array(arena, uint64_t, needs.count);
@@ -258,7 +274,8 @@ struct candidates candidates_collect(struct arena *arena, const struct symtab_so
 		needs_sort(&needs);
 	}
 	pass(&c, walks, &needs, true);
-	all = (struct candidates){.at = c.found.at, .count = c.found.count};
+	all.at = c.found.at;
+	all.count = c.found.count;
 	for (int i = 0; i < CANDIDATE_TABLES; i++)
 		all.strings[i] = walks.symbols[i].strings;
 	return all;

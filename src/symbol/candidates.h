@@ -38,6 +38,7 @@ struct candidates {
 	struct candidate *at;
 	size_t count;
 	struct bytes strings[CANDIDATE_TABLES];
+	const char *left_out; /* why a limit left one of the tables out, or NULL */
 };
 
 /* In the order of the tables. */

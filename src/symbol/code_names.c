@@ -26,11 +26,13 @@ void code_names_record(struct snapshot *snapshot, struct arena *arena,
 	addresses wanted = {0};
 	struct perfmap *map;
 
-	if (perf_map.len == 0)
+	if (perf_map.len == 0 && !snapshot->code_names_left_out)
 		return;
 	for (size_t i = 0; i < snapshot->thread_count; i++)
 		addresses_of(&snapshot->threads[i].stack, arena, modules, &wanted);
 	if (wanted.count == 0)
+		snapshot->code_names_left_out = NULL;
+	if (wanted.count == 0 || perf_map.len == 0)
 		return;
 	qsort(wanted.at, wanted.count, sizeof wanted.at[0], compare_u64);
 	map = perfmap_parse(arena, perf_map);
@@ -42,6 +44,9 @@ void code_names_record(struct snapshot *snapshot, struct arena *arena,
 				.start = place.va,
 				.function = place.function,
 			};
+	if (perfmap_is_cut(map))
+		snapshot->code_names_left_out =
+			"its perf map has more lines than there is room for (--max-memory)";
 	snapshot->code_names = names.at;
 	snapshot->code_name_count = names.count;
 }

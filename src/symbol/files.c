@@ -208,6 +208,8 @@ void symbol_files_ask(struct symbol_files *files, struct dwarf_answer *unique, s
 	if (stage->dwarf)
 		dwarf_ask(stage, unique, count);
 	problem = stage->dwarf ? dwarf_problem(stage->dwarf) : NULL;
+	if (!problem)
+		problem = symtab_left_out(stage->symtab);
 	if (problem && !files->problem)
 		files->problem = arena_string(files->places.arena, problem);
 	stage->decompressed += budget_held() - before;

@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "base/search.h"
+#include "base/sort.h"
 
 /* A name is cut there: V8's may hold the source text of a whole pattern. */
 #define NAME_MAX_LENGTH 4096
@@ -36,7 +38,12 @@ struct perfmap {
 	size_t entry_count;
 	struct span *spans;
 	size_t span_count;
+	bool is_cut;
 };
+
+/* What an entry takes until the map is made, and what it costs in nanoseconds beside its bytes. */
+#define ENTRY_MEMORY (2 * sizeof(struct entry) + 2 * sizeof(struct span) + sizeof(uint32_t))
+#define ENTRY_WORK 500
 
 /* ---- Lines ---- */
 
@@ -109,9 +116,23 @@ static size_t line_count(struct bytes text)
 	return count;
 }
 
+/* As many as the run's budget has room for, of which the rest of it keeps half. */
+static size_t entries_allowed(size_t wanted)
+{
+	uint64_t by_memory = budget_left() / 2 / ENTRY_MEMORY;
+	uint64_t by_work = budget_work_left() / 2 / ENTRY_WORK;
+	uint64_t most = by_memory < by_work ? by_memory : by_work;
+
+	if (wanted > most)
+		wanted = (size_t)most;
+	budget_take(wanted * ENTRY_MEMORY);
+	budget_work(wanted * ENTRY_WORK);
+	return wanted;
+}
+
 static void entries_read(struct perfmap *map, struct bytes text)
 {
-	size_t limit = line_count(text);
+	size_t limit = entries_allowed(line_count(text));
 
 	map->entries = arena_array(map->arena, struct entry, limit);
 	while (text.len && map->entry_count < limit) {
@@ -124,6 +145,7 @@ static void entries_read(struct perfmap *map, struct bytes text)
 		}
 		text = bytes_from(text, line.len + 1);
 	}
+	map->is_cut = line_count(text) > 0;
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -208,7 +230,7 @@ struct perfmap *perfmap_parse(struct arena *arena, struct bytes text)
 
 	map->arena = arena;
 	entries_read(map, text);
-	qsort(map->entries, map->entry_count, sizeof *map->entries, compare_entries);
+	sort(&scratch, map->entries, map->entry_count, sizeof *map->entries, compare_entries);
 	/* A span ends where an entry does or where the next one begins. */
 	map->spans = arena_array(arena, struct span, 2 * map->entry_count);
 	s.heap = arena_array(&scratch, uint32_t, map->entry_count);
@@ -237,4 +259,9 @@ bool perfmap_find(const struct perfmap *map, uint64_t va, struct perfmap_place *
 size_t perfmap_count(const struct perfmap *map)
 {
 	return map->entry_count;
+}
+
+bool perfmap_is_cut(const struct perfmap *map)
+{
+	return map->is_cut;
 }

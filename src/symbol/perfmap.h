@@ -29,6 +29,9 @@ struct perfmap *perfmap_parse(struct arena *arena, struct bytes text);
 /* O(log n). */
 bool perfmap_find(const struct perfmap *map, uint64_t va, struct perfmap_place *out);
 
+/* Lines were left out, since so many are more than the run's budget has room for. */
+bool perfmap_is_cut(const struct perfmap *map);
+
 size_t perfmap_count(const struct perfmap *map);
 
 #endif

@@ -227,3 +227,8 @@ size_t symtab_count(const struct symtab *t)
 {
 	return t->candidates.count;
 }
+
+const char *symtab_left_out(const struct symtab *t)
+{
+	return t->candidates.left_out;
+}

@@ -69,6 +69,9 @@ bool symtab_nearest(struct symtab *symtab, uint64_t ea, uint64_t lowest,
 /* Is there a function or label of exactly this name (versions apart) at exactly this address? */
 bool symtab_has(const struct symtab *symtab, uint64_t ea, const char *name);
 
+/* Why a limit left a table out: names are lost. NULL: nothing was. */
+const char *symtab_left_out(const struct symtab *symtab);
+
 size_t symtab_count(const struct symtab *t);
 
 #endif
