@@ -170,11 +170,21 @@ static __u32 processor_of(const struct task_struct *task)
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
 }
 
-static void record_write(struct seq_file *out, const struct task_struct *task)
+SEC("iter/task")
+int thread_read(struct bpf_iter__task *context)
 {
+	const struct task_struct *task = context->task;
+	struct seq_file *out = context->meta->seq;
 	struct bpf_record record = {0};
 
+	asm volatile("" : "+r"(out)); /* here, and not on each way */
+	if (!task)
+		return 0; /* the end of the list */
 	glance(&record.seen, task);
+	if (glances_only) {
+		bpf_seq_write(out, &record.seen, sizeof record.seen);
+		return 0;
+	}
 	record.state = task->__state;
 	record.cpu = processor_of(task);
 	record.priority = task->prio;
@@ -182,28 +192,5 @@ static void record_write(struct seq_file *out, const struct task_struct *task)
 	if (!record.seen.on_cpu)
 		registers_read(&record, task);
 	bpf_seq_write(out, &record, sizeof record);
-}
-
-static void glance_write(struct seq_file *out, const struct task_struct *task)
-{
-	struct bpf_glance seen = {0};
-
-	glance(&seen, task);
-	bpf_seq_write(out, &seen, sizeof seen);
-}
-
-SEC("iter/task")
-int thread_read(struct bpf_iter__task *context)
-{
-	const struct task_struct *task = context->task;
-	struct seq_file *out = context->meta->seq;
-
-	asm volatile("" : "+r"(out)); /* here, and not on each way */
-	if (!task)
-		return 0; /* the end of the list */
-	if (glances_only)
-		glance_write(out, task);
-	else
-		record_write(out, task);
 	return 0;
 }
