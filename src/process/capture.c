@@ -309,6 +309,8 @@ static bool try_once(struct job *job, enum again *again, struct err *e)
 	if (ok) {
 		maps_refresh(job, maps, map_count);
 		snapshot_fill(job);
+		if (job->out->files_lacking)
+			files_open_needed(job->out, job->arena, &job->process, job->avoid);
 	}
 	return ok;
 }

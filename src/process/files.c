@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -12,6 +13,7 @@
 
 #include "base/file.h"
 #include "process/map_modules.h"
+#include "process/needed.h"
 #include "process/step.h"
 #include "process/still.h"
 
@@ -20,6 +22,7 @@
 /* No program has so many modules whose file is not at hand. */
 #define PAGES_MAX 1024
 #define VDSO_MAX ((uint64_t)1 << 20)
+#define FILES_LEFT_FREE 12
 
 static size_t memory_read(uint32_t pid, uint64_t va, void *to, size_t size)
 {
@@ -229,6 +232,25 @@ static void names_check(struct snapshot *snapshot, struct arena *arena,
 	}
 }
 
+static void file_fill(struct captured *out, const struct process *process,
+		      const struct avoid *avoid, size_t index, const struct map *map)
+{
+	struct module_source *source = &out->sources[index];
+
+	out->files[index] = -1;
+	source->why = "its file system did not answer";
+	source->is_unproven = false;
+	if (map_is_vdso(map) || !avoid_permits_file(avoid, map))
+		return;
+	source->why = NULL;
+	step_file(map);
+	errno = 0;
+	out->files[index] = still_file(
+		module_file_open(process, map, out->snapshot.modules[index].is_executable,
+				 avoid, source));
+	out->files_lacking |= out->files[index] < 0 && (errno == EMFILE || errno == ENFILE);
+}
+
 static void module_fill(struct captured *out, struct arena *arena,
 			const struct process *process, const struct avoid *avoid, size_t index,
 			const struct map *map)
@@ -237,19 +259,12 @@ static void module_fill(struct captured *out, struct arena *arena,
 
 	module->path = map->path;
 	module->deleted = map->deleted;
-	out->files[index] = -1;
-	if (map_is_vdso(map))
-		return;
-	step_file(map);
-	if (!out->program_found)
-		out->program_found = module->is_executable =
+	if (!map_is_vdso(map)) {
+		step_file(map);
+		module->is_executable =
 			is_executable(arena, process, &out->snapshot, map, !avoid->program);
-	if (avoid_permits_file(avoid, map))
-		out->files[index] =
-			still_file(module_file_open(process, map, module->is_executable, avoid,
-						    &out->sources[index]));
-	else
-		out->sources[index].why = "its file system did not answer";
+	}
+	file_fill(out, process, avoid, index, map);
 }
 
 /* The kernel's " (deleted)" is no part of a name: `deleted` of the module says it. */
@@ -288,6 +303,52 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	step_end();
 }
 
+static void files_close(struct captured *out)
+{
+	for (size_t i = 0; out->files && i < out->snapshot.module_count; i++) {
+		if (out->files[i] >= 0)
+			close(out->files[i]);
+		out->files[i] = -1;
+	}
+}
+
+/* Who waits for us has other files open, and needs some for debug information. */
+static bool is_one_too_many(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       (rlim_t)fd + FILES_LEFT_FREE >= limit.rlim_cur;
+}
+
+void files_open_needed(struct captured *out, struct arena *arena, const struct process *process,
+		       const struct avoid *avoid)
+{
+	struct snapshot *snapshot = &out->snapshot;
+	struct avoid avoided = program_avoided(snapshot, avoid);
+	struct map_modules modules = maps_group(arena, snapshot->maps, snapshot->map_count);
+	size_t needed;
+	uint32_t *order = modules_by_need(arena, snapshot, &needed);
+	bool full = false;
+
+	files_close(out);
+	for (size_t i = 0; i < snapshot->module_count; i++) {
+		int *file = &out->files[order[i]];
+
+		if (!full && i < needed)
+			file_fill(out, process, &avoided, order[i], modules.firsts[order[i]]);
+		if (*file >= 0 && is_one_too_many(*file)) {
+			close(*file);
+			*file = -1;
+			full = true;
+		}
+		if (*file < 0 && !out->sources[order[i]].why)
+			out->sources[order[i]].why =
+				"too many open files here: raise the limit (ulimit -n)";
+	}
+	step_end();
+}
+
 /* Read, not mapped: its writer may truncate it at any time. */
 void perf_map_read(struct captured *out, struct arena *arena, const struct process *process,
 		   const struct process_status *status)
@@ -309,8 +370,6 @@ void perf_map_read(struct captured *out, struct arena *arena, const struct proce
 
 void captured_close(struct captured *captured)
 {
-	for (size_t i = 0; i < captured->snapshot.module_count; i++)
-		if (captured->files && captured->files[i] >= 0)
-			close(captured->files[i]);
+	files_close(captured);
 	captured->files = NULL;
 }

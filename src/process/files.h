@@ -18,6 +18,11 @@
 void files_open(struct captured *out, struct arena *arena, const struct process *process,
 		const struct avoid *avoid);
 
+/* For when files_open met the limit of open files, and the stacks are there: closes all and opens
+ * those that frames need, the most needed first. */
+void files_open_needed(struct captured *out, struct arena *arena, const struct process *process,
+		       const struct avoid *avoid);
+
 /* The text that just-in-time compilers write for perf: /tmp/perf-PID.map in the target's root, by
  * its pid in its own pid namespace. Only a regular file of the target's user or of root; empty when
  * there is none, or when it is larger than PERF_MAP_MAX, which

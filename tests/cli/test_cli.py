@@ -594,6 +594,22 @@ def test_too_few_open_files(process, limit):
     assert done.status == program.NOTHING and "too many open files" in done.err, done
 
 
+def test_files_that_frames_need_come_first():
+    """gdb maps some sixty libraries, most of them before the C library. With few descriptors the stacks are the same."""
+    wants.tools("gdb")
+
+    def stacks(limit):
+        done = program.run("onephase", "-p", process.pid, "--format", "json",
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+        assert done.status == program.COMPLETE, done
+        return {t["tid"]: [(f["pc"], f["function"]) for f in t["frames"]] for t in json.loads(done.out)["threads"]}
+    with target.running("gdb", "-q", "-nx", "-ex", "echo ready\\n") as process:
+        process.lines_until("ready")
+        process.await_state(process.pid, "S")
+        assert len(pathlib.Path(f"/proc/{process.pid}/maps").read_text().splitlines()) > 100
+        assert stacks(32) == stacks(1024)
+
+
 def test_few_open_files_are_not_all_there_may_be(process):
     """The limit that a shell sets is raised as far as it may be."""
     done = program.run("onephase", "-p", process.pid, "--format", "json",
