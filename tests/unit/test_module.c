@@ -201,6 +201,92 @@ static void check_remapped(void **state)
 	arena_free(&arena);
 }
 
+/* An ELF file that is headers and a build-id. */
+struct built {
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[2];
+	Elf64_Nhdr note;
+	char name[4];
+	uint8_t build_id[4];
+};
+
+static struct built built_image(uint8_t last)
+{
+	struct built image = {
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+				       EV_CURRENT},
+			   .e_type = ET_DYN,
+			   .e_machine = EM_X86_64,
+			   .e_phoff = offsetof(struct built, segments),
+			   .e_phentsize = sizeof(Elf64_Phdr),
+			   .e_phnum = 2},
+		.segments = {{.p_type = PT_LOAD,
+			      .p_flags = PF_R | PF_X,
+			      .p_filesz = sizeof image,
+			      .p_memsz = sizeof image},
+			     {.p_type = PT_NOTE,
+			      .p_flags = PF_R,
+			      .p_offset = offsetof(struct built, note),
+			      .p_vaddr = offsetof(struct built, note),
+			      .p_filesz = sizeof image - offsetof(struct built, note),
+			      .p_memsz = sizeof image - offsetof(struct built, note),
+			      .p_align = 4}},
+		.note = {.n_namesz = 4, .n_descsz = 4, .n_type = NT_GNU_BUILD_ID},
+		.name = "GNU",
+		.build_id = {0xab, 0xcd, 0xef, last},
+	};
+
+	return image;
+}
+
+/* The file of build 1, found where an image runs whose first page is `head`. */
+static const char *live_refusal(struct bytes head, bool unproven, const char **build_id)
+{
+	static struct arena arena;
+	struct built image = built_image(1);
+	struct snapshot_module record = {.path = "/lib/x.so"};
+	struct snapshot snapshot = {.arch = &arch_x86_64,
+				    .modules = &record,
+				    .module_count = 1};
+	struct module_source source = {.first_page = head, .is_unproven = unproven};
+	FILE *file = tmpfile();
+	struct modules modules;
+	int fd = fileno(file);
+
+	assert_int_equal(write(fd, &image, sizeof image), sizeof image);
+	modules_open_live(&modules, &arena, &snapshot, &fd, &source);
+	fclose(file);
+	assert_true(!modules.at[0].elf == !!modules.at[0].why);
+	*build_id = modules.at[0].build_id;
+	return modules.at[0].why;
+}
+
+/* The mapped inode itself may have a memory that is not readable; a file at the same path must
+ * prove that it is the one that runs. Whatever the file has, the image's build-id is recorded. */
+static void check_live_identity(void **state)
+{
+	struct built one = built_image(1), two = built_image(2);
+	struct bytes same = {(const uint8_t *)&one, sizeof one},
+		     other = {(const uint8_t *)&two, sizeof two},
+		     cut = {(const uint8_t *)&one, sizeof one.header}, none = {NULL, 0};
+	const char *another = "the file has been replaced since it was mapped", *id;
+
+	(void)state;
+	assert_null(live_refusal(same, true, &id));
+	assert_string_equal(id, "abcdef01");
+	assert_non_null(strstr(live_refusal(other, true, &id),
+			       "has build-id abcdef01, the process ran abcdef02"));
+	assert_string_equal(id, "abcdef02");
+	assert_string_equal(live_refusal(none, true, &id), another);
+	assert_null(id);
+	assert_string_equal(live_refusal(cut, true, &id), another);
+	assert_null(live_refusal(none, false, &id));
+	assert_string_equal(id, "abcdef01");
+	assert_null(live_refusal(same, false, &id));
+	assert_non_null(strstr(live_refusal(other, false, &id),
+			       "has build-id abcdef01, the process ran abcdef02"));
+}
+
 /* No file: the recorded bias is used, the reason stays. */
 static void check_no_file(void **state)
 {
@@ -263,9 +349,8 @@ static void check_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_bias),
-		cmocka_unit_test(check_remapped),
-		cmocka_unit_test(check_no_file),
+		cmocka_unit_test(check_bias),          cmocka_unit_test(check_remapped),
+		cmocka_unit_test(check_live_identity), cmocka_unit_test(check_no_file),
 		cmocka_unit_test(check_refusals),
 	};
 
