@@ -288,7 +288,10 @@ void modules_open_live(struct modules *out, struct arena *arena,
 		else if (files[i] >= 0)
 			live_open(module, arena, files[i], &sources[i], snapshot);
 		else
-			module->why = sources[i].why;
+			module->why =
+				sources[i].why
+					? sources[i].why
+					: "too many open files here: raise the limit (ulimit -n)";
 		pages_release(out, i);
 	}
 	ranges_make(out, snapshot);

@@ -1,10 +1,11 @@
 /*
  * process/files: the modules of a live process and the files behind them, opened before the stop.
  *
- * Order for one module: /proc/PID/map_files/START-END (the mapped file itself, whatever was renamed
- * or deleted; needs a capability), /proc/PID/root + path (the target's own view; unless it is the same
- * inode, its build-id has to prove it: snapshot/module_source). For the program /proc/PID/exe comes
- * before its name. A file is looked at with O_PATH and fstat before it is opened: devices and FIFOs are never opened.
+ * Order for one module: /proc/PID/map_files/START-END (the mapped file itself, whatever was
+ * renamed or deleted; needs a capability); for the program /proc/PID/exe; then /proc/PID/root +
+ * path (the target's own view; unless it is the same inode, its build-id has to prove it:
+ * snapshot/module_source). A file is looked at with O_PATH and fstat before it is opened:
+ * devices and FIFOs are never opened.
  */
 #ifndef STACKER_PROCESS_FILES_H
 #define STACKER_PROCESS_FILES_H
