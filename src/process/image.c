@@ -96,6 +96,9 @@ bool image_changed(const struct image *before, uint32_t pid, struct arena *arena
 	memory = memory_look(before->maps);
 	if (memory == MEMORY_GONE || !now.size)
 		changed = !process_is_gone(pid);
+	else if (
+		!before->size) /* in the middle of an exec: its registers were still those of before */
+		changed = true;
 	else
 		changed = !has_same_auxv(before, &now) &&
 			  (memory == MEMORY_UNKNOWN || !has_same_memory(before, &now, arena));
