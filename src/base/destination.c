@@ -65,13 +65,22 @@ static bool is_trusted(uid_t owner)
 	return owner == geteuid() || owner == 0;
 }
 
-/* A group that has the number of the user is that user's own. */
-static bool is_private(const struct stat *dir)
+static bool has_access_list(int handle)
 {
-	bool own_group = dir->st_gid == 0 || dir->st_gid == geteuid();
+	char path[48];
 
-	return is_trusted(dir->st_uid) && !(dir->st_mode & S_IWOTH) &&
-	       (own_group || !(dir->st_mode & S_IWGRP));
+	snprintf(path, sizeof path, "/proc/self/fd/%d", handle);
+	return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+/* A group that has the number of the user is that user's own. */
+static bool is_private(int dir, const struct stat *st)
+{
+	bool own_group = st->st_gid == 0 || st->st_gid == geteuid();
+
+	/* With an access control list the group's bits are the mask of all that it names. */
+	return is_trusted(st->st_uid) && !(st->st_mode & S_IWOTH) &&
+	       (!(st->st_mode & S_IWGRP) || (own_group && !has_access_list(dir)));
 }
 
 /* The mount that a descriptor lies on; -1: not known. */
@@ -89,14 +98,6 @@ static long mount_of(int fd)
 	if (info)
 		fclose(info);
 	return mount;
-}
-
-static bool has_access_list(int handle)
-{
-	char path[48];
-
-	snprintf(path, sizeof path, "/proc/self/fd/%d", handle);
-	return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
 /* Other names, an access control list, a mount: what a new file would not have. */
@@ -150,6 +151,7 @@ struct walk {
 	char *part;
 	int at; /* the directory in which `part` is */
 	unsigned links;
+	bool crossed; /* a link of /proc: to where other mounts may be */
 };
 
 static bool failed(const struct walk *w, int number, struct err *e)
@@ -194,7 +196,7 @@ static bool link_follow(struct walk *w, int link, const struct stat *st, struct 
 	if (len <= 0 || fstat(w->at, &dir) != 0)
 		return failed(w, len < 0 ? errno : ENOENT, e);
 	target[len] = '\0';
-	if (!is_trusted(st->st_uid) || (st->st_nlink > 1 && !is_private(&dir)))
+	if (!is_trusted(st->st_uid) || (st->st_nlink > 1 && !is_private(w->at, &dir)))
 		return err_set(e, ERR_PERMISSION,
 			       "%s: '%s' is a link of another user (uid %u), to %s: name the "
 			       "place itself",
@@ -211,6 +213,57 @@ static bool is_kernels(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
+/* The files of a process that is not dumpable are root's, whoever runs it: its users count. */
+static bool is_process_trusted(int dir)
+{
+	static const char *const places[] = {"status", "../status", "../../status"};
+	unsigned users[4];
+	char line[128];
+	bool known = false, trusted = true;
+
+	for (size_t i = 0; i < 3 && !known; i++) {
+		int fd = openat(dir, places[i], O_RDONLY | O_CLOEXEC);
+		FILE *status = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+		while (status && !known && fgets(line, sizeof line, status))
+			known = sscanf(line, "Uid: %u %u %u %u", &users[0], &users[1],
+				       &users[2], &users[3]) == 4;
+		if (status)
+			fclose(status);
+		else if (fd >= 0)
+			close(fd);
+	}
+	for (size_t i = 0; known && i < 4; i++)
+		trusted = trusted && is_trusted(users[i]);
+	return known && trusted;
+}
+
+/* Is the mount one of our own namespace? Elsewhere its user may have put any file of the machine
+ * under any name. */
+static bool is_mounted_here(int fd)
+{
+	long mount = mount_of(fd), one;
+	FILE *mounts = mount >= 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+	bool found = false;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (mounts && !found && getline(&line, &room, mounts) > 0)
+		found = sscanf(line, "%ld", &one) == 1 && one == mount;
+	free(line);
+	if (mounts)
+		fclose(mounts);
+	return found;
+}
+
+static bool foreign_mount(const struct walk *w, struct err *e)
+{
+	return err_set(e, ERR_PERMISSION,
+		       "%s: lies in another mount namespace (a container's), where names may "
+		       "lead anywhere: write elsewhere, and copy it there",
+		       w->path);
+}
+
 /* A link of /proc leads to the thing itself, wherever it is; its text may be no path. */
 static bool magic_end(struct walk *w, struct destination *out, struct err *e)
 {
@@ -223,7 +276,7 @@ static bool magic_end(struct walk *w, struct destination *out, struct err *e)
 	}
 	if (fstat(w->at, &dir) != 0)
 		return failed(w, errno, e);
-	if (!is_trusted(dir.st_uid))
+	if (!is_trusted(dir.st_uid) || !is_process_trusted(w->at))
 		return err_set(e, ERR_PERMISSION,
 			       "%s: is what a process of another user (uid %u) has open: name "
 			       "the file itself",
@@ -233,6 +286,8 @@ static bool magic_end(struct walk *w, struct destination *out, struct err *e)
 		return failed(w, errno, e);
 	if (S_ISDIR(out->st.st_mode))
 		return err_set(e, ERR_USAGE, "%s: is a directory", w->path);
+	if (S_ISREG(out->st.st_mode) && !is_mounted_here(out->handle))
+		return foreign_mount(w, e);
 	out->is_private = true;
 	return judge(out, w->path, e);
 }
@@ -246,7 +301,10 @@ static bool end_at(struct walk *w, struct destination *out, struct err *e)
 	out->dir = w->at;
 	w->at = -1;
 	out->name = w->part;
-	out->is_private = is_private(&dir);
+	out->is_private = is_private(out->dir, &dir);
+	if (w->crossed &&
+	    !(is_mounted_here(out->dir) && (out->handle < 0 || is_mounted_here(out->handle))))
+		return foreign_mount(w, e);
 	return out->handle < 0 || judge(out, w->path, e);
 }
 
@@ -263,6 +321,7 @@ static bool walk_on(struct walk *w, struct destination *out, bool *ended, struct
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return failed(w, errno, e);
 	if (S_ISLNK(st.st_mode) && is_kernels(fd)) {
+		w->crossed = true;
 		if (last)
 			return magic_end(w, out, e);
 		w->rest = w->after;

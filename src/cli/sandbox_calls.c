@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
@@ -51,19 +52,20 @@ static const struct limited {
 	uint32_t mask;
 	unsigned count;
 	uint32_t values[VALUES_MAX];
-	bool self; /* the value is our process id */
+	bool self;      /* the value is our process id */
+	unsigned zeros; /* other arguments that have to be 0: a bit each */
 } limited[] = {
-	{"mmap",      2, PROT_EXEC, 1, {0}, false},
-	{"mprotect",  2, PROT_EXEC, 1, {0}, false},
-	{"clone",     0, THREAD,    1, {THREAD}, false},
-	{"open",      1, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
-	{"openat",    2, OPENING,   2, {O_RDONLY, NEW_FILE}, false},
-	{"fcntl",     1, EVERY_BIT, 4, {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}, false},
-	{"ioctl",     1, EVERY_BIT, 2, {TCGETS, TIOCGWINSZ}, false}, /* isatty */
-	{"prlimit64", 0, EVERY_BIT, 1, {0}, false},                  /* of ourselves */
-	{"kill",      0, EVERY_BIT, 1, {0}, true}, /* the guards of outputs and base/mapping */
-	{"tgkill",    0, EVERY_BIT, 1, {0}, true}, /* abort */
-	{"setpriority", 1, EVERY_BIT, 1, {0}, false},                /* of ourselves: base/urgency ends */
+	{"mmap",      2, PROT_EXEC, 1, {0}, false, 0},
+	{"mprotect",  2, PROT_EXEC, 1, {0}, false, 0},
+	{"clone",     0, THREAD,    1, {THREAD}, false, 0},
+	{"open",      1, OPENING,   2, {O_RDONLY, NEW_FILE}, false, 0},
+	{"openat",    2, OPENING,   2, {O_RDONLY, NEW_FILE}, false, 0},
+	{"fcntl",     1, EVERY_BIT, 4, {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}, false, 0},
+	{"ioctl",     1, EVERY_BIT, 2, {TCGETS, TIOCGWINSZ}, false, 0}, /* isatty */
+	{"prlimit64", 0, EVERY_BIT, 1, {0}, false, 0},                  /* of ourselves */
+	{"kill",      0, EVERY_BIT, 1, {0}, true, 0}, /* the guards of outputs and base/mapping */
+	{"tgkill",    0, EVERY_BIT, 1, {0}, true, 0}, /* abort */
+	{"setpriority", 0, EVERY_BIT, 1, {PRIO_PROCESS}, false, 1U << 1}, /* of ourselves: base/urgency ends */
 };
 
 /* For these their callers have another way, and take it when the kernel lacks them. */
@@ -126,12 +128,23 @@ static void filter_end_for(struct filter *filter, uint32_t number, uint32_t acti
 	filter_end(filter, action);
 }
 
+static void filter_zero(struct filter *filter, unsigned arg)
+{
+	filter_load(filter, offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t));
+	filter_if_equal(filter, 0, 1, 0);
+	filter_end(filter, REFUSE);
+}
+
 /* The low half of an argument comes first on both architectures. */
 static void filter_limit(struct filter *filter, uint32_t number, const struct limited *limit)
 {
 	unsigned count = limit->count;
+	unsigned zeros = (unsigned)__builtin_popcount(limit->zeros);
 
-	filter_if_equal(filter, number, 0, (uint8_t)(count + 4)); /* all that follow */
+	filter_if_equal(filter, number, 0, (uint8_t)(3 * zeros + count + 4)); /* all that follow */
+	for (unsigned arg = 0; limit->zeros >> arg; arg++)
+		if (limit->zeros >> arg & 1)
+			filter_zero(filter, arg);
 	filter_load(filter,
 		    offsetof(struct seccomp_data, args) + limit->arg * sizeof(uint64_t));
 	filter_put(filter, BPF_ALU | BPF_AND | BPF_K, limit->mask, 0, 0);

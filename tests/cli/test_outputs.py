@@ -171,3 +171,55 @@ def test_a_link_of_another_user(process, tmp_path):
     assert done.status == program.NOTHING and len(done.err.splitlines()) == 1 and done.out == ""
     assert "link of another user" in done.err and f"to {victim}: name the place itself" in done.err
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as root beside another user")
+def test_mounts_of_another_namespace(process, tmp_path):
+    """Whoever made a mount namespace may have put any file of the machine under any name in it."""
+    precious = tmp_path / "precious"
+    precious.write_text("kept\n")
+    os.chmod(tmp_path, 0o755)
+    (tmp_path / "trap").touch()
+    script = f"mount --bind {precious} {tmp_path}/trap && mount --bind {tmp_path} /mnt && echo ready && exec sleep 60"
+    with subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+                          stdout=subprocess.PIPE, text=True) as trap:
+        try:
+            assert trap.stdout.readline() == "ready\n"
+            root = pathlib.Path(f"/proc/{trap.pid}/root")
+            for name in (root / str(tmp_path / "trap").lstrip("/"), root / "mnt/new", root / "mnt/precious"):
+                done = program.run("onephase", "-p", process.pid, "-o", name)
+                assert done.status == program.NOTHING and "another mount namespace" in done.err, (name, done)
+        finally:
+            trap.kill()
+    assert precious.read_text() == "kept\n" and not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as root beside another user")
+def test_directory_with_an_access_list(process, tmp_path):
+    """Its group's bits are what the list grants at most: others may write there."""
+    place = tmp_path / "shared"
+    place.mkdir()
+    entry = struct.Struct("<HHI").pack
+    everybody = 0xffffffff
+    os.setxattr(place, "system.posix_acl_access", struct.pack("<I", 2) + entry(1, 7, everybody) + entry(2, 7, NOBODY) +
+                entry(4, 5, everybody) + entry(16, 7, everybody) + entry(32, 5, everybody))
+    os.mkfifo(place / "out")
+    os.chown(place / "out", NOBODY, NOBODY)
+    done = program.run("onephase", "-p", process.pid, "-o", place / "out")
+    assert done.status == program.NOTHING and "a FIFO of another user" in done.err, done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as root beside another user")
+def test_file_of_a_process_that_is_not_dumpable(process, tmp_path):
+    """Root owns its files in /proc, and yet it is another user's."""
+    code = ("import ctypes, os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nos.setresgid(65534, 65534, 65534)\n"
+            "os.setresuid(65534, 65534, 65534)\nctypes.CDLL(None).prctl(4, 0)\nprint(fd, flush=True)\nsys.stdin.read()\n")
+    theirs = tmp_path / "theirs"
+    theirs.write_text("kept\n")
+    with subprocess.Popen(["/usr/bin/python3", "-c", code, theirs], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        fd = int(holder.stdout.readline())
+        assert os.stat(f"/proc/{holder.pid}/fd").st_uid == 0
+        done = program.run("onephase", "-p", process.pid, "-o", f"/proc/{holder.pid}/fd/{fd}")
+        holder.stdin.close()
+    assert done.status == program.NOTHING and "process of another user" in done.err, done
+    assert theirs.read_text() == "kept\n"

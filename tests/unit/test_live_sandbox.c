@@ -24,6 +24,7 @@
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -306,6 +307,8 @@ static void test_processes(void **state)
 		{"compare", "kcmp", {victim, victim, 0, 0, 0}, EPERM, SECCOMP},
 		{"limits", "prlimit64", {victim, 4, 0, P(place)}, EPERM, SECCOMP},
 		{"priority", "setpriority", {0, victim, 5}, EPERM, SECCOMP},
+		{"priority of a user", "setpriority", {PRIO_USER, 0, 5}, EPERM, SECCOMP},
+		{"priority of a group", "setpriority", {PRIO_PGRP, 0, 5}, EPERM, SECCOMP},
 		{"scheduling", "sched_setaffinity", {victim, 8, P(place)}, EPERM, SECCOMP},
 		{"process", "fork", {0}, EPERM, SECCOMP},
 		{"process", "clone", {SIGCHLD, 0, 0, 0, 0}, EPERM, SECCOMP},
