@@ -249,6 +249,8 @@ def test_torn_stacks_are_never_shown(start, bpf):
             if thread["tid"] == process.pid:
                 continue
             untouched += not thread["held_ns"]
+            if program.functions(thread) == ["clone3"] and thread["end"] == "outermost frame":
+                continue  # it has only begun, and never run yet
             names = [n for n in program.functions(thread) if n in ("odd", "even", "weaver")]
             woven, outermost = names[:-1], names[-1:]
             assert outermost == ["weaver"] and thread["end"] == "outermost frame", program.shown(thread)
