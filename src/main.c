@@ -8,7 +8,6 @@
 #include "base/budget.h"
 #include "base/file.h"
 #include "base/mapping.h"
-#include "base/output.h"
 #include "base/signals.h"
 #include "base/urgency.h"
 #include "base/victim.h"
@@ -126,7 +125,6 @@ int main(int argc, char **argv)
 	stdout_pipe_guard();
 	/* A limit on the size of files is a write error like any other. */
 	signal(SIGXFSZ, SIG_IGN);
-	output_guard_signals();
 	mappings_guard();
 	status = run(&arena, argc - 1, argv + 1);
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -20,45 +20,18 @@
 
 /* ---- Signals ---- */
 
-/* What a signal handler has to remove; one output is open at a time. */
-static const char *volatile unfinished;
-static volatile int unfinished_dir;
-
-static void unfinished_remove_at_exit(void)
+/* Held back while a file is there that the process set apart (base/placer) does not know yet; from
+ * then on it sees to that file however this one ends. No handler is ever set: what waits in the
+ * kernel for a dead file system ends by a signal only if the signal ends the program. */
+static void signals_hold(sigset_t *before)
 {
-	if (unfinished)
-		unlinkat(unfinished_dir, unfinished, 0);
-}
-
-static void unfinished_remove(int number)
-{
-	unfinished_remove_at_exit();
-	kill(getpid(), number); /* SA_RESETHAND: the default action now */
-}
-
-static const int guarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-void output_guard_signals(void)
-{
-	struct sigaction action = {.sa_handler = unfinished_remove,
-				   .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
-
-	atexit(unfinished_remove_at_exit); /* out of memory */
-	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
-		if (sigaction(guarded[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(guarded[i], &action, NULL);
-}
-
-/* These wait while a file is there that `unfinished` does not name. */
-static void guarded_signals(int how)
-{
+	static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++)
-		sigaddset(&set, guarded[i]);
-	sigprocmask(how, &set, NULL);
+	for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
+		sigaddset(&set, ending[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
 }
 
 /* ---- New files ---- */
@@ -82,17 +55,11 @@ static int temporary_make(struct output *out)
 {
 	int fd = -1;
 
-	guarded_signals(SIG_BLOCK);
 	if (output_name_make(out->temporary, sizeof out->temporary))
 		fd = openat(out->to.dir, out->temporary,
 			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
-	if (fd >= 0) {
-		unfinished_dir = out->to.dir;
-		unfinished = out->temporary;
-	} else {
+	if (fd < 0)
 		out->temporary[0] = '\0';
-	}
-	guarded_signals(SIG_UNBLOCK);
 	return fd;
 }
 
@@ -106,12 +73,6 @@ static bool attributes_keep(int fd, const struct destination *to)
 	       fchmod(fd, to->st.st_mode & MODE_KEPT) == 0;
 }
 
-static void temporary_remove(struct output *out)
-{
-	unfinished = NULL;
-	output_name_remove(out);
-}
-
 /* -1 with errno; EPERM also when the old file's owner cannot be given to it. */
 static int file_make(struct output *out)
 {
@@ -122,7 +83,7 @@ static int file_make(struct output *out)
 	if (fd < 0 || attributes_keep(fd, &out->to))
 		return fd;
 	number = errno;
-	temporary_remove(out);
+	output_name_remove(out);
 	close(fd);
 	errno = number;
 	return -1;
@@ -171,11 +132,18 @@ static bool open_filled(struct output *out, struct err *e)
 
 static bool open_file(struct output *out, struct err *e)
 {
-	int fd = file_make(out), number = errno;
+	sigset_t before;
+	int fd, number;
+	bool ok;
 
+	signals_hold(&before);
+	fd = file_make(out);
+	number = errno;
 	out->makes_file = fd >= 0;
+	ok = fd >= 0 && stream_of(out, fd, e) && output_set_apart(out, e);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (fd >= 0)
-		return stream_of(out, fd, e) && output_set_apart(out, e);
+		return ok;
 	if (out->to.kind == DESTINATION_REPLACED &&
 	    (number == EACCES || number == EPERM || number == EROFS))
 		return open_filled(out, e);
@@ -271,11 +239,8 @@ static bool finish(struct output *out, struct err *e)
 	/* Network file systems may say only now that the disk is full. */
 	if (out->temporary[0] && !stream_close(out))
 		return output_commit_failed(out, errno, e);
-	guarded_signals(SIG_BLOCK);
 	ok = placer_ask(&out->placer, e);
-	unfinished = NULL;
 	out->temporary[0] = '\0';
-	guarded_signals(SIG_UNBLOCK);
 	return ok;
 }
 
@@ -309,6 +274,6 @@ bool output_commit(struct output *out, struct err *e)
 void output_abandon(struct output *out)
 {
 	placer_end(&out->placer);
-	temporary_remove(out);
+	output_name_remove(out);
 	close_all(out);
 }

@@ -46,9 +46,4 @@ void output_abandon(struct output *out);
 /* Does it go where stdout goes? (Other words to stdout would stand in it.) */
 bool output_is_stdout(const struct output *out);
 
-/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they are ignored (nohup), remove the
- * temporary file of the output that is open, and then end the program as they would have; so
- * does exit. */
-void output_guard_signals(void);
-
 #endif
