@@ -17,6 +17,7 @@ static void frame_name(struct dwarf_frame *frame, struct function *function)
 	function_describe(function);
 	frame->linkage_name = function->name.linkage;
 	frame->name = function->name.name;
+	frame->qualified = function->name.qualified;
 	frame->language = function->name.language;
 	frame->function_ea = function->ea;
 	frame->inlined = function->inlined && function->parent;

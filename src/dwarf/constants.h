@@ -81,6 +81,7 @@
 	X(lexical_block,      0x0b)   \
 	X(compile_unit,       0x11)   \
 	X(structure_type,     0x13)   \
+	X(union_type,         0x17)   \
 	X(inlined_subroutine, 0x1d)   \
 	X(module,             0x1e)   \
 	X(with_stmt,          0x22)   \
@@ -109,6 +110,7 @@
 	X(call_column,        0x57)       \
 	X(call_file,          0x58)       \
 	X(call_line,          0x59)       \
+	X(signature,          0x69)       \
 	X(linkage_name,       0x6e)       \
 	X(str_offsets_base,   0x72)       \
 	X(addr_base,          0x73)       \

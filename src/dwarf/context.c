@@ -15,6 +15,7 @@
 #define WORK_PER_ADDRESS (UINT64_C(1) << 16)
 /* Of what the run has left: others come after. */
 #define WORK_SHARE 2
+#define SCOPE_WORK_SHARE 4
 
 void dwarf_note(struct dwarf *dwarf, const char *fmt, ...)
 {
@@ -54,6 +55,12 @@ void dwarf_work_begin(struct dwarf *dwarf, size_t asked)
 	limit += WORK_MIN + asked * WORK_PER_ADDRESS;
 	share = budget_work_left() / WORK_SHARE;
 	dwarf->work_left = dwarf->work_given = limit < share ? limit : share;
+	dwarf_scope_work_begin(dwarf);
+}
+
+void dwarf_scope_work_begin(struct dwarf *dwarf)
+{
+	dwarf->scope_work_left = dwarf->qualifies ? dwarf->work_left / SCOPE_WORK_SHARE : 0;
 }
 
 void dwarf_work_end(struct dwarf *dwarf)

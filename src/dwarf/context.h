@@ -26,6 +26,8 @@ struct dwarf {
 	size_t code_count;
 	struct walk *walk; /* of function.c, kept because it is large */
 	uint64_t work_left, work_given;
+	bool qualifies;           /* dwarf_qualify_names */
+	uint64_t scope_work_left; /* the part of work_left that scopes may take */
 	const char *problem;
 };
 
@@ -38,6 +40,10 @@ void dwarf_note(struct dwarf *dwarf, const char *fmt, ...)
  * entries; false when a lookup has used up WORK_PER_BYTE times the size of the sections, or its
  * share of the run's (base/budget). */
 bool dwarf_work(struct dwarf *dwarf, uint64_t amount);
+
+/* Sets the part of the work that may be spent on mere scopes (dwarf/scope): addresses come
+ * first. */
+void dwarf_scope_work_begin(struct dwarf *dwarf);
 
 /* Sets the limit anew; called once for each lookup of `asked` addresses. */
 void dwarf_work_begin(struct dwarf *dwarf, size_t asked);

@@ -29,6 +29,11 @@ void dwarf_use_points(struct dwarf *dwarf, struct points *points)
 	dwarf->main.points = points;
 }
 
+void dwarf_qualify_names(struct dwarf *dwarf)
+{
+	dwarf->qualifies = true;
+}
+
 const char *dwarf_problem(const struct dwarf *dwarf)
 {
 	return dwarf->problem;

@@ -14,6 +14,8 @@
 struct dwarf_frame {
 	const char *linkage_name; /* DW_AT_linkage_name of the function, or NULL */
 	const char *name;         /* DW_AT_name, or NULL (then only file and line are known) */
+	const char *qualified;    /* the name with its namespaces and classes, where there is no
+				   * linkage name; NULL: not asked for, or none to add */
 	uint16_t language; /* DW_LANG_* of the unit, for demangling and for qualified names */
 	const char *file;  /* joined with include and compilation directory; or NULL */
 	uint32_t line, column; /* 0: not known */
@@ -53,6 +55,9 @@ struct dwarf *dwarf_open(struct arena *arena, struct elf *elf,
 /* To be used, or learned, for the file's compressed sections (dwarf/points); before the first lookup. They
  * must live as long. */
 void dwarf_use_points(struct dwarf *dwarf, struct points *points);
+
+/* Frames without a linkage name are to get `qualified` too (C++); before the first lookup. */
+void dwarf_qualify_names(struct dwarf *dwarf);
 
 /* Answers all addresses; `answers[].ea` is set by the caller, in ascending order, duplicates
  * allowed. Everything returned lives in the arena, or in the contents of the ELF files it was read

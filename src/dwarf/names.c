@@ -1,5 +1,8 @@
 #include "dwarf/names.h"
 
+#include "dwarf/context.h"
+#include "dwarf/scope.h"
+
 /* An instance, its abstract origin, a declaration: 3, some producers add one or two. */
 #define HOPS_MAX 16
 
@@ -53,20 +56,25 @@ static bool hop_follow(const struct hop *hop, struct hop *next)
 struct function_name function_name(struct unit *unit, uint64_t off)
 {
 	struct function_name found = {0};
-	struct hop hop = {.unit = unit, .off = off}, next;
+	struct hop hop = {.unit = unit, .off = off}, named = hop, next;
 
 	for (int i = 0; i < HOPS_MAX && hop_read(&hop); i++) {
 		if (hop.unit->language)
 			found.language = hop.unit->language;
 		if (!found.linkage)
 			found.linkage = unit_string(hop.unit, &hop.linkage);
-		if (!found.name)
+		if (!found.name) {
 			found.name = unit_string(hop.unit, &hop.name);
+			named = hop;
+		}
 		if (found.name && found.linkage)
 			break;
 		if (!hop_follow(&hop, &next))
 			break;
 		hop = next;
 	}
+	if (found.name && !found.linkage && unit->sections->dwarf->qualifies)
+		found.qualified =
+			scope_qualified(named.unit, named.off, found.language, found.name);
 	return found;
 }

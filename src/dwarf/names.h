@@ -13,7 +13,8 @@
 struct function_name {
 	const char *linkage; /* NULL: none */
 	const char *name;
-	uint16_t language; /* DW_LANG_* of the unit the name stands in; 0: not known */
+	const char *qualified; /* where `linkage` is NULL: see dwarf/scope; or NULL */
+	uint16_t language;     /* DW_LANG_* of the unit the name stands in; 0: not known */
 };
 
 /* The first linkage name and the first name on the way from the entry at `off`. */

@@ -108,6 +108,7 @@ static void worker_start(struct worker *worker, struct shop *shop, struct lookup
 	worker->lookup.found = arena_array(&lookup->arena, struct found, lookup->asked.count);
 	*dwarf = *lookup->dwarf;
 	dwarf->work_left = work;
+	dwarf_scope_work_begin(dwarf);
 	lookup->dwarf->work_left -= work;
 	dwarf->arena = &worker->answers;
 	dwarf->scratch = (struct arena){0};

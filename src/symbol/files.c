@@ -63,6 +63,7 @@ void symbol_files_find(struct symbol_files *files, struct module *module, struct
 {
 	files->module = module;
 	files->store = options->cache;
+	files->qualifies = options->names == SYMBOL_NAMES_LINKER;
 	files->places = (struct debugfiles){
 		.arena = arena,
 		.directories = options->debug_directories,
@@ -97,6 +98,8 @@ static void files_open(struct symbol_files *files)
 		(struct dwarf_companions){files, open_dwo, open_dwp, open_alternate};
 	stage->dwarf_elf = debug && has_dwarf(debug) ? debug : own;
 	stage->dwarf = dwarf_open(&stage->arena, stage->dwarf_elf, &stage->companions);
+	if (stage->dwarf && files->qualifies)
+		dwarf_qualify_names(stage->dwarf);
 	if (stage->dwarf)
 		stage->points = points_file_open(&stage->arena, files->store, stage->dwarf_elf);
 	if (stage->points)

@@ -38,6 +38,7 @@ struct symbol_stage {
 struct symbol_files {
 	struct module *module;
 	struct debugfiles places;
+	bool qualifies;            /* names get their namespaces and classes */
 	const struct store *store; /* NULL: nothing is kept from one run to the next */
 	struct elf *debug;         /* separate debug file; or NULL */
 	bool unproven;       /* a companion was asked for that no build-id ties to the module */

@@ -125,11 +125,17 @@ static const char *shown(struct symbolizer *s, const char *name)
 
 /* ---- Answers ---- */
 
+static const char *dwarf_shown(struct symbolizer *s, const struct dwarf_frame *from)
+{
+	if (from->linkage_name)
+		return shown(s, from->linkage_name);
+	return names_kept(&s->names, from->qualified ? from->qualified : from->name);
+}
+
 static struct symbol_frame frame_of_dwarf(struct symbolizer *s, const struct dwarf_frame *from)
 {
 	return (struct symbol_frame){
-		.function = from->linkage_name ? shown(s, from->linkage_name)
-					       : names_kept(&s->names, from->name),
+		.function = dwarf_shown(s, from),
 		.function_ea = from->function_ea,
 		.has_function_ea = from->function_ea != 0,
 		.file = names_kept(&s->names, from->file),

@@ -9,7 +9,8 @@
  * information is opened for the rest only.
  *
  * WHICH NAME WINS where DWARF and the symbol table both know one?
- *   Inlined levels: DWARF, the only one that knows them.
+ *   Inlined levels: DWARF, the only one that knows them; where C++ has no linkage name for one, the
+ *   name with the namespaces and classes its entry stands in.
  *   The real function (the outermost level): the symbol table's, if a sized function covers the
  *   address (rule 1), as llvm-symbolizer does: it is the name the program is linked by, `foo` and
  *   `foo.cold` and `foo.constprop.0` are told apart, exported names win over internal ones, and a
@@ -17,7 +18,7 @@
  *   name that the table also has at this very function, DWARF's: identical functions that the
  *   linker folded into one (ICF) keep the name that goes with the line.
  *   SYMBOL_NAMES_DEBUG (addr2line) turns this round, as binutils does: DWARF's name wherever it
- *   has one; the table only for C++ and the like without a linkage name.
+ *   has one, unqualified; the table only for C++ and the like without a linkage name.
  */
 #ifndef STACKER_SYMBOL_SYMBOL_H
 #define STACKER_SYMBOL_SYMBOL_H

@@ -3,6 +3,7 @@ import re
 import shutil
 import subprocess
 
+import oracle
 import program
 import pytest
 import target
@@ -158,3 +159,76 @@ def test_compressed_by_go(tmp_path):
     ours = answers(path, addresses)
     assert ours == answers(tmp_path / "plain", addresses)
     assert sum(lines[0] != "??" and not lines[1].endswith(":0") for lines in ours) > len(ours) * 0.9
+
+
+# Functions without linkage name: what they belong to is told by the place of their entries alone.
+
+SCOPES = """\
+#include <stdio.h>
+#include <unistd.h>
+#define INLINED __attribute__((always_inline)) inline
+namespace shop
+{
+template <typename T> struct Box {
+	T value;
+	template <typename F> INLINED void wait(F f) { f(); value++; }
+};
+}
+namespace
+{
+struct Quiet {
+	INLINED void rest() { puts("ready"); fflush(stdout); pause(); }
+};
+}
+int main()
+{
+	Quiet quiet;
+	shop::Box<int> box{1};
+
+	box.wait([&] { quiet.rest(); });
+	return box.value;
+}
+"""
+
+
+@pytest.fixture(params=["g++ -gdwarf-5", "g++ -gdwarf-4", "clang++ -gdwarf-5"])
+def scopes(request, tmp_path):
+    path = tmp_path / "scopes"
+    (tmp_path / "scopes.cpp").write_text(SCOPES)
+    command(*request.param.split(), "-O2", "-o", path, "scopes.cpp", cwd=tmp_path)
+    process = subprocess.Popen([path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def scope_of(name):
+    """The namespaces and classes before the function's own name, which is all that is compared: compilers and gdb
+    write templates, parameters and unnamed things each in their own way."""
+    for one, other in (("(anonymous namespace)", "{}"), ("operator()", "call"), ("<lambda()>", "")):
+        name = name.replace(one, other)
+    while name != (name := re.sub(r"<[^<>]*>|\([^()]*\)", "", name)):
+        pass
+    return name.split()[-1] if name else name
+
+
+def test_inlined_methods_keep_their_class(scopes):
+    frames = program.report(scopes.pid)["threads"][0]["frames"]
+    ours = [frame["function"] for frame in frames if frame["inlined"]]
+    assert [scope_of(name) for name in ours[0::2]] == ["{}::Quiet::rest", "shop::Box::wait"], ours
+    assert re.search(r"(\(anonymous struct\)|main::.*)::operator\(\)", ours[1]), ours
+    theirs = [frame["function"] for frame in oracle.gdb(scopes.pid)[scopes.pid] if frame["inlined"]]
+    assert [scope_of(name) for name in theirs[0::2]] == [scope_of(name) for name in ours[0::2]]
+
+
+def test_addr2line_keeps_short_names(scopes):
+    """As binutils and llvm-symbolizer write them."""
+    frames = program.report(scopes.pid)["threads"][0]["frames"]
+    inlined = next(frame for frame in frames if frame["inlined"])
+    names = answers(inlined["module"], [int(inlined["offset"], 16) - 1])[0][0::2]
+    assert names[0] == "rest" or names[0].startswith("_ZN12_GLOBAL__N_15Quiet4rest"), names
+    assert not any("::" in re.sub("<.*", "", name) for name in names), names
