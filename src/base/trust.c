@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static bool is_of_others(const struct stat *st)
@@ -28,7 +29,13 @@ static bool others_replace(const struct stat *st)
 
 static const char *writers_lack(struct arena *arena, const char *path, const struct stat *st)
 {
-	return others_replace(st) ? arena_printf(arena, "others may write to %s", path) : NULL;
+	/* With an access control list the group's bits are the mask of all that it names. */
+	bool listed =
+		st->st_mode & S_IWGRP && getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+
+	return listed || others_replace(st)
+		       ? arena_printf(arena, "others may write to %s", path)
+		       : NULL;
 }
 
 /* What `path` names, alone; `st` is of what it leads to. *there: something is. */
@@ -63,7 +70,7 @@ static const char *names_lack(struct arena *arena, const char *path, enum trust 
 
 	for (;; end = next) {
 		const char *name = arena_copy(arena, path, end), *lacks;
-		struct stat st;
+		struct stat st = {0};
 		bool there;
 
 		lacks = name_lacks(arena, name, wanted, &st, &there);

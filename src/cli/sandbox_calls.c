@@ -141,7 +141,8 @@ static void filter_limit(struct filter *filter, uint32_t number, const struct li
 	unsigned count = limit->count;
 	unsigned zeros = (unsigned)__builtin_popcount(limit->zeros);
 
-	filter_if_equal(filter, number, 0, (uint8_t)(3 * zeros + count + 4)); /* all that follow */
+	filter_if_equal(filter, number, 0,
+			(uint8_t)(3 * zeros + count + 4)); /* all that follow */
 	for (unsigned arg = 0; limit->zeros >> arg; arg++)
 		if (limit->zeros >> arg & 1)
 			filter_zero(filter, arg);

@@ -358,11 +358,15 @@ void perf_map_read(struct captured *out, struct arena *arena, const struct proce
 	char path[64];
 
 	out->perf_map = (struct bytes){NULL, 0};
-
 	snprintf(path, sizeof path, "/tmp/perf-%u.map", status->namespace_pid);
 	SCOPED_FD int fd = file_open_inside(process->root, path, true, &st);
 
-	if (fd >= 0 && (st.st_uid == status->uid || st.st_uid == 0))
+	if (fd < 0 || (st.st_uid != status->uid && st.st_uid != 0))
+		return;
+	/* By its size first: what was read of it in vain would stay in memory. */
+	if ((uint64_t)st.st_size > PERF_MAP_MAX)
+		err_set(&e, ERR_LIMIT, "too large");
+	else
 		file_read_fd(arena, fd, path, PERF_MAP_MAX, &out->perf_map, &e);
 	if (e.kind == ERR_LIMIT)
 		out->snapshot.code_names_left_out = "its perf map is larger than 256 MiB";

@@ -41,7 +41,7 @@ struct captured {
 	struct snapshot snapshot;
 	int *files;                    /* per module: an open descriptor, or -1 */
 	struct module_source *sources; /* per module */
-	bool files_lacking; /* more descriptors would be needed than there may be */
+	bool files_lacking;            /* more descriptors would be needed than there may be */
 	bool program_found; /* one module is the executable: its file may be mapped by several names */
 	int root; /* the process's root directory, if it is another than ours; else -1 */
 	struct bytes perf_map; /* text of /tmp/perf-PID.map of the target; may be empty */

@@ -70,7 +70,7 @@ bool symtab_nearest(struct symtab *symtab, uint64_t ea, uint64_t lowest,
 bool symtab_has(const struct symtab *symtab, uint64_t ea, const char *name);
 
 /* Why a limit left a table out: names are lost. NULL: nothing was. */
-const char *symtab_left_out(const struct symtab *symtab);
+const char *symtab_left_out(const struct symtab *t);
 
 size_t symtab_count(const struct symtab *t);
 
