@@ -190,8 +190,8 @@ static void check_depth(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 63; i++)
-		strcat(expected, (const char[]){(char)('A' + i % 26), ':', ':', 0});
-	strcat(expected, "wait");
+		memcpy(expected + 3 * i, (const char[]){(char)('A' + i % 26), ':', ':'}, 3);
+	memcpy(expected + 3 * 63, "wait", sizeof "wait");
 	check_shape(&shape, true);
 	shape = (struct shape){C_PLUS_PLUS_14, classes, 64, 0, 0, NULL, NULL};
 	check_shape(&shape, true);
