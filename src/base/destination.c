@@ -329,6 +329,8 @@ static bool walk_on(struct walk *w, struct destination *out, bool *ended, struct
 	}
 	if (S_ISLNK(st.st_mode)) {
 		*ended = false;
+		if (w->crossed && !is_mounted_here(w->at)) /* it is meant for another root */
+			return foreign_mount(w, e);
 		return link_follow(w, fd, &st, e);
 	}
 	if (S_ISDIR(st.st_mode) == last)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "process/reader.h"
@@ -57,6 +58,7 @@ bool stacks_reserve(struct stacks *stacks, struct arena *arena, const struct sna
 		.snapshot = snapshot,
 		.limit = request->stack_limit,
 		.total = request->stack_total,
+		.read_limit_ns = request->timeout_ns,
 		.capacity = threads * 3 + 64,
 		.thread_count = threads,
 		.chain_slot = chain_slot(snapshot),
@@ -263,43 +265,58 @@ static void file_copy_read(struct stacks *stacks, struct stack_copy *copy)
 	step_end();
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A batch from `from` on; the next one that is to be read. */
+static size_t batch_read(struct stacks *stacks, size_t from, size_t batch)
+{
+	struct iovec *local = stacks->here, *remote = stacks->there;
+	uint64_t begin = now_ns();
+	ssize_t got;
+
+	for (size_t i = 0; i < batch; i++) {
+		struct stack_copy *copy = &stacks->copies[from + i];
+
+		local[i] = (struct iovec){copy->at, copy->got};
+		remote[i] = (struct iovec){(void *)(uintptr_t)copy->va, copy->got};
+	}
+	step_begin(STEP_STACKS, stacks->copies[from].va, NULL);
+	got = process_vm_readv((pid_t)stacks->tid, local, batch, remote, batch, 0);
+	stacks->refused |= got < 0 && errno == EPERM;
+	if (got < 0)
+		got = 0;
+	for (size_t i = 0; i < batch; i++) {
+		struct stack_copy *copy = &stacks->copies[from];
+
+		from++;
+		if ((uint64_t)got < copy->got) {
+			copy->got = (uint64_t)got;
+			break;
+		}
+		got -= (ssize_t)copy->got;
+	}
+	step_end();
+	stacks->read_ns += now_ns() - begin;
+	return from;
+}
+
 /* Copies [from, to) of the plan. `got` holds the size planned and then what really came: the
  * call ends at the first page that is not there, and the rest is asked again after it. */
 static void copies_read(struct stacks *stacks, size_t from, size_t to)
 {
-	struct iovec *local = stacks->here, *remote = stacks->there;
-	pid_t pid = (pid_t)stacks->tid;
-
 	while (from < to) {
-		size_t batch = batch_size(stacks, from, to);
-		ssize_t got;
-
-		if (stacks->copies[from].from_file) {
+		if (stacks->read_limit_ns && stacks->read_ns > stacks->read_limit_ns)
+			stacks->copies[from++].got = 0;
+		else if (stacks->copies[from].from_file)
 			file_copy_read(stacks, &stacks->copies[from++]);
-			continue;
-		}
-		for (size_t i = 0; i < batch; i++) {
-			struct stack_copy *copy = &stacks->copies[from + i];
-
-			local[i] = (struct iovec){copy->at, copy->got};
-			remote[i] = (struct iovec){(void *)(uintptr_t)copy->va, copy->got};
-		}
-		step_begin(STEP_STACKS, stacks->copies[from].va, NULL);
-		got = process_vm_readv(pid, local, batch, remote, batch, 0);
-		stacks->refused |= got < 0 && errno == EPERM;
-		if (got < 0)
-			got = 0;
-		for (size_t i = 0; i < batch; i++) {
-			struct stack_copy *copy = &stacks->copies[from];
-
-			from++;
-			if ((uint64_t)got < copy->got) {
-				copy->got = (uint64_t)got;
-				break;
-			}
-			got -= (ssize_t)copy->got;
-		}
-		step_end();
+		else
+			from = batch_read(stacks, from, batch_size(stacks, from, to));
 	}
 }
 
@@ -477,6 +494,7 @@ void stacks_copy(struct stacks *stacks, const struct stack_owner *owners, size_t
 	const struct arch *arch = stacks->snapshot->arch;
 	size_t first = stacks->count;
 
+	stacks->read_ns = 0;
 	for (size_t i = from; i < to; i++)
 		if (owners[i].registers)
 			stack_plan(stacks, (uint32_t)i, owners[i].registers->at[arch->sp_slot],

@@ -50,6 +50,9 @@ struct stacks {
 	const struct avoid *avoid; /* what is not read; NULL: all is */
 	bool files_silent;         /* one did not in time: none is asked any more */
 	bool refused;              /* the kernel does not permit to read this memory */
+	/* Reading may take so long in one stacks_copy: pages may come slowly, one by one, and
+	 * never be late. What is not read by then is missing. */
+	uint64_t read_limit_ns, read_ns;
 };
 
 /* Before the stop: room for so many threads at most. False with ERR_SYSTEM when the memory

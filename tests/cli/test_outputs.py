@@ -180,13 +180,14 @@ def test_mounts_of_another_namespace(process, tmp_path):
     precious.write_text("kept\n")
     os.chmod(tmp_path, 0o755)
     (tmp_path / "trap").touch()
-    script = f"mount --bind {precious} {tmp_path}/trap && mount --bind {tmp_path} /mnt && echo ready && exec sleep 60"
+    script = f"mount -t tmpfs none /mnt && ln -s {precious} /mnt/link && mount -t tmpfs none /opt && ln -s /mnt /opt/way && mount --bind {precious} {tmp_path}/trap && mkdir /mnt/dir && mount --bind {tmp_path} /mnt/dir && echo ready && exec sleep 60"
     with subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
                           stdout=subprocess.PIPE, text=True) as trap:
         try:
             assert trap.stdout.readline() == "ready\n"
             root = pathlib.Path(f"/proc/{trap.pid}/root")
-            for name in (root / str(tmp_path / "trap").lstrip("/"), root / "mnt/new", root / "mnt/precious"):
+            for name in (root / str(tmp_path / "trap").lstrip("/"), root / "mnt/dir/new", root / "mnt/dir/precious", root / "mnt/link",
+                         root / "opt/way/dir/new"):
                 done = program.run("onephase", "-p", process.pid, "-o", name)
                 assert done.status == program.NOTHING and "another mount namespace" in done.err, (name, done)
         finally:
