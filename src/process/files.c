@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "process/leases.h"
 #include "process/map_modules.h"
 #include "process/needed.h"
 #include "process/step.h"
@@ -232,28 +233,37 @@ static void names_check(struct snapshot *snapshot, struct arena *arena,
 	}
 }
 
+/* Files that are not to be opened. */
+struct refusals {
+	const struct avoid *avoid;
+	struct leases leases;
+};
+
 static void file_fill(struct captured *out, const struct process *process,
-		      const struct avoid *avoid, size_t index, const struct map *map)
+		      const struct refusals *refusals, size_t index, const struct map *map)
 {
 	struct module_source *source = &out->sources[index];
 
 	out->files[index] = -1;
 	source->why = "its file system did not answer";
 	source->is_unproven = false;
-	if (map_is_vdso(map) || !avoid_permits_file(avoid, map))
+	if (map_is_vdso(map) || !avoid_permits_file(refusals->avoid, map))
+		return;
+	source->why = "somebody holds a lease on its file, and would be told that it is opened";
+	if (leases_have(&refusals->leases, map))
 		return;
 	source->why = NULL;
 	step_file(map);
 	errno = 0;
 	out->files[index] = still_file(
 		module_file_open(process, map, out->snapshot.modules[index].is_executable,
-				 avoid, source));
+				 refusals->avoid, source));
 	out->files_lacking |= out->files[index] < 0 && (errno == EMFILE || errno == ENFILE);
 }
 
 static void module_fill(struct captured *out, struct arena *arena,
-			const struct process *process, const struct avoid *avoid, size_t index,
-			const struct map *map)
+			const struct process *process, const struct refusals *refusals,
+			size_t index, const struct map *map)
 {
 	struct snapshot_module *module = &out->snapshot.modules[index];
 
@@ -261,10 +271,10 @@ static void module_fill(struct captured *out, struct arena *arena,
 	module->deleted = map->deleted;
 	if (!map_is_vdso(map)) {
 		step_file(map);
-		module->is_executable =
-			is_executable(arena, process, &out->snapshot, map, !avoid->program);
+		module->is_executable = is_executable(arena, process, &out->snapshot, map,
+						      !refusals->avoid->program);
 	}
-	file_fill(out, process, avoid, index, map);
+	file_fill(out, process, refusals, index, map);
 }
 
 /* The kernel's " (deleted)" is no part of a name: `deleted` of the module says it. */
@@ -285,6 +295,7 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 {
 	struct snapshot *snapshot = &out->snapshot;
 	struct avoid avoided = program_avoided(snapshot, avoid);
+	struct refusals refusals = {.avoid = &avoided};
 	struct map_modules modules;
 
 	if (!avoid->space)
@@ -296,9 +307,10 @@ void files_open(struct captured *out, struct arena *arena, const struct process 
 	out->files = arena_array(arena, int, modules.count);
 	out->sources = arena_array(arena, struct module_source, modules.count);
 	out->program_found = false;
+	leases_read(&refusals.leases, arena);
 	extents_set(out, arena, process->living, &avoided);
 	for (size_t i = 0; i < modules.count; i++)
-		module_fill(out, arena, process, &avoided, i, modules.firsts[i]);
+		module_fill(out, arena, process, &refusals, i, modules.firsts[i]);
 	program_name_check(snapshot, arena);
 	step_end();
 }
@@ -329,14 +341,16 @@ void files_open_needed(struct captured *out, struct arena *arena, const struct p
 	struct map_modules modules = maps_group(arena, snapshot->maps, snapshot->map_count);
 	size_t needed;
 	uint32_t *order = modules_by_need(arena, snapshot, &needed);
+	struct refusals refusals = {.avoid = &avoided};
 	bool full = false;
 
+	leases_read(&refusals.leases, arena);
 	files_close(out);
 	for (size_t i = 0; i < snapshot->module_count; i++) {
 		int *file = &out->files[order[i]];
 
 		if (!full && i < needed)
-			file_fill(out, process, &avoided, order[i], modules.firsts[order[i]]);
+			file_fill(out, process, &refusals, order[i], modules.firsts[order[i]]);
 		if (*file >= 0 && is_one_too_many(*file)) {
 			close(*file);
 			*file = -1;

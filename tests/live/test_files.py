@@ -237,3 +237,18 @@ def test_debug_directory_and_debug_link(start, copy, tmp_path):
     shutil.copy(target.fixture("threads-clang-O2"), debug / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug")
     thread = program.report(process.pid, "--debug-dir", debug, status=(0, 3))["threads"][0]
     assert "main" not in program.functions(thread)
+
+
+def test_leased_file(tmp_path):
+    """Its holder would be told by a signal that ends him: the file is not opened, and the report says why."""
+    copy = tmp_path / "leased.so"
+    copy.write_bytes(target.fixture("plugin-1.so").read_bytes())
+    code = ("import fcntl, mmap, os, signal, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\n"
+            "m = mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
+            "fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('ready', flush=True)\nsignal.pause()\n")
+    with target.running("/usr/bin/python3", "-c", code, copy) as process:
+        process.lines_until("ready")
+        process.await_state(process.pid, "S")
+        report = program.report(process.pid)
+        assert report["threads"][0]["end"] == "outermost frame"
+        assert process.is_unharmed() and process.process.poll() is None
