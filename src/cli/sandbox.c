@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,6 +54,8 @@ void sandbox_enter(const struct sandbox_place *places, size_t count, struct sand
 	int error;
 
 	*out = (struct sandbox){0};
+	/* What is made is its owner's alone, and no program; umask(2) itself is refused then. */
+	umask(S_IXUSR | S_IRWXG | S_IRWXO);
 	/* The others need it: nothing that is executed afterwards could gain rights. */
 	error = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno;
 	if (in_force(out, "no_new_privs", error)) {
