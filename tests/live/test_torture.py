@@ -200,8 +200,10 @@ def test_same_picture_every_time(start, method):
     """Fifty reports of a program that stands still are the same."""
     process = start("threads-gcc-O2")
     stacks = process.told()
-    first = None
+    first, states = None, {tid: process.state(tid) for tid in process.tids()}
     for _ in range(30 * LONGER):
+        for tid, state in states.items():  # who was stopped has gone back into its call
+            process.await_state(tid, state)
         report = capture_once(process.pid, *method)
         picture = [(t["tid"], t["stack_trace"], t["end"]) for t in report["threads"]]
         first = first or picture
