@@ -21,7 +21,7 @@ complete -c stacker -s V -l version -d "Show the version and what is built in"
 
 complete -c stacker -n $live -s p -l pid -x -a "(__fish_complete_pids)" -d "The process"
 complete -c stacker -n $live -s t -l tid -x -d "Only this thread"
-complete -c stacker -n $live -l timeout -x -d "Milliseconds to wait for threads to stop"
+complete -c stacker -n $live -l timeout -x -d "Milliseconds to wait for what does not answer"
 complete -c stacker -n $live -l stack-limit -x -d "Bytes of one stack to copy"
 complete -c stacker -n $live -l stack-total -x -d "Bytes of all stacks to copy"
 complete -c stacker -n $live -l max-frames -x -d "End a stack after this many frames"

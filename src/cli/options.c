@@ -39,7 +39,7 @@ static const struct option_row rows[] = {
 	{"clear", 0, FLAG, NULL, FIELD(clear), FOR_CACHE, "remove all of it"},
 	{"sysroot", 0, TEXT, "DIR", FIELD(sysroot), FOR_REPORT, "put before every recorded path"},
 	{"any-build-id", 0, FLAG, NULL, FIELD(any_build_id), FOR_SYMBOLIZE, "use files even when their build-id differs"},
-	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on threads that do not stop (default 1000)"},
+	{"timeout", 0, NUMBER, "MS", FIELD(timeout_ms), FOR_LIVE, "give up on what does not answer (default 1000)"},
 	{"stack-limit", 0, NUMBER, "BYTES", FIELD(stack_limit), FOR_LIVE, "of one thread's stack to copy (default 16777216)"},
 	{"stack-total", 0, NUMBER, "BYTES", FIELD(stack_total), FOR_LIVE, "of all stacks together (default 268435456)"},
 	{"max-frames", 0, NUMBER, "N", FIELD(max_frames), FOR_LIVE, "end a stack after N frames, not counting inlined ones (default: no limit)"},

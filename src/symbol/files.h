@@ -22,7 +22,7 @@
 /* What is open. All of it lives in the arena. */
 struct symbol_stage {
 	struct arena arena;
-	uint64_t decompressed; /* bytes of the arena that decompress_allow counts */
+	uint64_t decompressed; /* bytes of the arena that base/budget counts */
 	struct elf *dwarf_elf; /* the file `dwarf` reads: the module's own or the debug file */
 	struct dwarf *dwarf;   /* or NULL */
 	struct points_file *points; /* of dwarf_elf; or NULL */
